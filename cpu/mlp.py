@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from cpu.runtime.compiled import Array, called, launched
-from cpu.vectors.activation import CODES, GELU, activate, times_slope
+from cpu.vectors.activation import CODES, activate, times_slope
 from cpu.vectors.blas import gemm
 from cpu.vectors.splitmix import GOLDEN, mix
 
@@ -27,7 +27,6 @@ TWO = 1 << 22  # multiplications of a product of 2 blocks; 16 times as many doub
 SUMS = 1 << 20  # size of the scratch for partial sums
 ADDED = 2  # writing and adding a number costs as much as copying this many
 PIECES = 16  # pieces of a batch in a pass over its rows
-EPSILON = 1e-5  # added to the variance, as in torch.nn.LayerNorm
 DRAWS = 2**32  # range of the random integers of a dropout mask
 
 FAST: dict[str, Any] = {"error_model": "numpy", "fastmath": {"reassoc", "contract"}}
@@ -36,63 +35,35 @@ kernel, parallel = called(**FAST), launched(**FAST, parallel=True)
 
 def workspace(widest: int, dtype: DTypeLike) -> tuple[Array, Array, Array]:
     """Allocates scratch for `backward` of layers up to this width: sums and a spare row per piece, and product scratch."""
-    return np.empty((PIECES, 3, widest), dtype), np.empty((PIECES, widest), dtype), product_workspace(dtype)
+    return np.empty((PIECES, widest), dtype), np.empty((PIECES, widest), dtype), product_workspace(dtype)
 
 
-def forward(passed: Any, layer: Any, weights: Array, x: Array, key: int | None) -> None:
-    """Writes the arrays of `passed`: out, and before and spread if present. See the contract."""
-    out, before, spread = _whole(passed)
-    matrix, *vectors = _parts(weights, layer)
-    product(before if before.size else out, x, matrix.T, 0)
-    rest = x if layer.residual else _nothing(x.dtype)
-    _finish(out, before, spread, *vectors, rest, CODES[layer.activation], *_mask(layer, key, x.dtype))
+def forward(out: Array, layer: Any, weights: Array, x: Array, key: int | None) -> None:
+    """Writes out. See the contract."""
+    matrix, bias = _parts(weights, layer)
+    product(out, x, matrix.T, 0)
+    _finish(out, bias, CODES[layer.activation], *_mask(layer, key, x.dtype))
 
 
 def backward(
-    x_grad: Array | None, weight_grad: Array, out_grad: Array, work: Any, layer: Any, weights: Array, passed: Any,
+    x_grad: Array | None, weight_grad: Array, out_grad: Array, work: Any, layer: Any, weights: Array, out: Array,
     x: Array, key: int | None,
 ) -> None:  # fmt: skip
     """Writes x_grad, adds to weight_grad; out_grad becomes the gradient of the matrix product. See the contract."""
-    out, before, spread = _whole(passed)
-    matrix, bias, gain, shift = _parts(weights, layer)
-    matrix_grad, *vector_grads = _parts(weight_grad, layer)
-    rest = x_grad if layer.residual and x_grad is not None else _nothing(x.dtype)
-    code, mask = CODES[layer.activation], _mask(layer, key, x.dtype)
+    matrix, _ = _parts(weights, layer)
+    matrix_grad, bias_grad = _parts(weight_grad, layer)
     sums, rows, spare = work
-    _fall(rest, out_grad, sums, rows, out, before, spread, bias.size > 0, gain, shift, code, *mask)
-    _collect(*vector_grads, sums)
+    _fall(out_grad, sums, rows, out, layer.bias, CODES[layer.activation], *_mask(layer, key, x.dtype))
+    _collect(bias_grad, sums)
     if x_grad is not None:
-        product(x_grad, out_grad, matrix, int(layer.residual))
+        product(x_grad, out_grad, matrix, 0)
     product(matrix_grad, out_grad.T, x, 1, spare)
 
 
-def _parts(numbers: Array, layer: Any) -> tuple[Array, Array, Array, Array]:
-    """Returns the matrix (outputs, inputs), bias, gain and shift (outputs,) of a layer; absent ones are empty."""
-    matrix, bias, gain, shift = _places(layer)
-    return numbers[matrix].reshape(layer.outputs, layer.inputs), numbers[bias], numbers[gain], numbers[shift]
-
-
-@functools.cache
-def _places(layer: Any) -> tuple[slice, ...]:
-    """Returns their slices of the weights."""
-    n, o = layer.inputs, layer.outputs
-    ends = itertools.accumulate((n * o, o * layer.bias, o * layer.norm, o * layer.norm), initial=layer.at)
-    return tuple(slice(*pair) for pair in itertools.pairwise(ends))
-
-
-def _whole(passed: Any) -> tuple[Array, Array, Array]:
-    """Returns out, before and spread; those that a layer does not keep are empty."""
-    nothing = _nothing(passed.out.dtype)
-    return (
-        passed.out,
-        nothing if passed.before is None else passed.before,
-        nothing if passed.spread is None else passed.spread,
-    )
-
-
-@functools.cache
-def _nothing(dtype: DTypeLike) -> Array:
-    return np.empty((0, 0), dtype)
+def _parts(numbers: Array, layer: Any) -> tuple[Array, Array]:
+    """Returns the matrix (outputs, inputs) and the bias (outputs,) of a layer; an absent one is empty."""
+    begin, o = layer.at + layer.inputs * layer.outputs, layer.outputs
+    return numbers[layer.at : begin].reshape(o, layer.inputs), numbers[begin : begin + o * layer.bias]
 
 
 def _mask(layer: Any, key: int | None, dtype: DTypeLike) -> tuple[Any, ...]:
@@ -175,74 +146,50 @@ def _add_up(out, sums):
 
 
 @parallel
-def _finish(out, before, spread, bias, gain, shift, rest, code, key, below, lift, _):
-    """Applies all that follows the product, row by row; the product is in `before`, or in `out` if that is empty."""
+def _finish(out, bias, code, key, below, lift, _):
+    """Applies all that follows the product, which is in `out`, row by row."""
     for piece in numba.prange(PIECES):
         for b in range(piece * out.shape[0] // PIECES, (piece + 1) * out.shape[0] // PIECES):
             row = out[b]
-            first = before[b] if before.size else row
             if bias.size:
-                _add(first, bias)
-            if gain.size:
-                spread[b, 0] = _normalise(first)
-            if before.size:
-                _put(row, first, gain, shift)
+                _add(row, bias)
             activate(row, code)
             if below:
                 _drop(row, key, b * row.size, below, lift)
-            if rest.size:
-                _add(row, rest[b])
 
 
 @parallel
-def _fall(rest, out_grad, sums, spare, out, before, spread, biased, gain, shift, code, key, below, lift, share):
-    """Computes the product's gradient from that of out, row by row; sums of a piece: of bias, gain and shift."""
+def _fall(out_grad, sums, spare, out, biased, code, key, below, lift, share):
+    """Computes the product's gradient from that of out, row by row; sums of a piece: of the bias."""
     width = out_grad.shape[1]
     for piece in numba.prange(PIECES):
-        sums[piece, :, :width] = 0
-        bias_sum, gain_sum, shift_sum = sums[piece, 0], sums[piece, 1], sums[piece, 2]
+        bias_sum = sums[piece]
+        bias_sum[:width] = 0
         for b in range(piece * out.shape[0] // PIECES, (piece + 1) * out.shape[0] // PIECES):
             delta = out_grad[b]
-            if rest.size:
-                rest[b] = delta
             if below:
                 _drop(delta, key, b * width, below, lift)
-            _before_activation(delta, spare[piece], out, before, b, gain, shift, code, share)
-            if gain.size:
-                normal = before[b]
-                for i in range(width):
-                    gain_sum[i] += delta[i] * normal[i]
-                    shift_sum[i] += delta[i]
-                _through_norm(delta, normal, gain, spread[b, 0])
+            _before_activation(delta, spare[piece], out[b], code, share)
             if biased:
                 for i in range(width):
                     bias_sum[i] += delta[i]
 
 
 @kernel
-def _before_activation(delta, spare, out, before, b, gain, shift, code, share):
-    """delta, d loss / d activation of row b, becomes the gradient before the activation, whose input is recomputed."""
+def _before_activation(delta, spare, row, code, share):
+    """delta, d loss / d activation, becomes the gradient before the activation; row * share: the activations."""
     values = spare[: delta.size]
-    if not before.size:
-        row = out[b]
-        for i in range(delta.size):
-            values[i] = row[i] * share
-    else:
-        _put(values, before[b], gain, shift)
-        if code != GELU:
-            activate(values, code)
+    for i in range(delta.size):
+        values[i] = row[i] * share
     times_slope(delta, values, code)
 
 
 @launched(**FAST)
-def _collect(bias, gain, shift, sums):
+def _collect(bias, sums):
     """Adds the sums of the pieces, in order."""
     for piece in range(sums.shape[0]):
         for i in range(bias.size):
-            bias[i] += sums[piece, 0, i]
-        for i in range(gain.size):
-            gain[i] += sums[piece, 1, i]
-            shift[i] += sums[piece, 2, i]
+            bias[i] += sums[piece, i]
 
 
 @kernel
@@ -252,48 +199,6 @@ def _drop(row, key, at, below, lift):
     for i in range(row.size):
         draw = mix(key + np.uint64(at + i + 1) * GOLDEN) >> np.uint64(32)
         row[i] = none if draw < below else row[i] * lift
-
-
-@kernel
-def _normalise(row):
-    """row <- (row - mean) / root of (variance + EPSILON); returns 1 / that root."""
-    number = row.dtype.type
-    total, squares = number(0), number(0)
-    for i in range(row.size):
-        total += row[i]
-    mean = total / number(row.size)
-    for i in range(row.size):
-        row[i] -= mean
-        squares += row[i] * row[i]
-    scale = number(1) / np.sqrt(squares / number(row.size) + number(EPSILON))
-    for i in range(row.size):
-        row[i] *= scale
-    return scale
-
-
-@kernel
-def _through_norm(delta, normal, gain, scale):
-    """delta, the gradient of gain * normal, becomes the gradient of the norm's input."""
-    number = delta.dtype.type
-    total, along = number(0), number(0)
-    for i in range(delta.size):
-        delta[i] *= gain[i]
-        total += delta[i]
-        along += delta[i] * normal[i]
-    mean, slope = total / number(delta.size), along / number(delta.size)
-    for i in range(delta.size):
-        delta[i] = scale * (delta[i] - mean - normal[i] * slope)
-
-
-@kernel
-def _put(row, source, gain, shift):
-    """row <- gain * source + shift, or the source itself without a norm."""
-    if gain.size:
-        for i in range(row.size):
-            row[i] = gain[i] * source[i] + shift[i]
-    else:
-        for i in range(row.size):
-            row[i] = source[i]
 
 
 @kernel

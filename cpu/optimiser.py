@@ -3,7 +3,7 @@
 Each function is one pass over weights, state and gradient, which it clears. All are memory-bound. Bytes read and written per
 float32 parameter, and numbers of state:
 
-    sgd      16, no state       with momentum, also Nesterov's:  24, one
+    sgd      16, no state       with momentum:        24, one
     adagrad  24, one            adam, also AdamW:                32, two
     clip      4, before any of them: the norm of the gradient; pieces of a fixed size are added in order
     merge    16, before that, if a batch has several micro-batches: the sum of two gradients
@@ -50,11 +50,11 @@ def merge(grad: Array, part: Array) -> None:
     _merge(grad, part, _pieces(grad.size))
 
 
-def sgd(weights: Array, velocity: Array | None, grad: Array, move: Any, momentum: float, nesterov: bool) -> None:
+def sgd(weights: Array, velocity: Array | None, grad: Array, move: Any, momentum: float) -> None:
     """velocity <- momentum velocity - rate g; weights <- weights + velocity; grad <- 0. See the contract."""
     number = weights.dtype.type
     rate, shrink = number(move.rate * _scale(move)), number(move.rate * move.decay)
-    _sgd(weights, velocity, grad, rate, number(momentum), shrink, nesterov, _pieces(weights.size))
+    _sgd(weights, velocity, grad, rate, number(momentum), shrink, _pieces(weights.size))
 
 
 def adagrad(weights: Array, squares: Array, grad: Array, move: Any) -> None:
@@ -128,13 +128,11 @@ def _merge(grad, part, pieces):
 
 
 @parallel
-def _sgd(weights, velocity, grad, rate, momentum, shrink, nesterov, pieces):
+def _sgd(weights, velocity, grad, rate, momentum, shrink, pieces):
     for k in numba.prange(pieces):
         w, g = _piece(weights, k), _piece(grad, k)
         if velocity is None:
             _descend(w, g, rate, shrink)
-        elif nesterov:
-            _look_ahead(w, _piece(velocity, k), g, rate, momentum, shrink)
         else:
             _roll(w, _piece(velocity, k), g, rate, momentum, shrink)
 
@@ -166,16 +164,6 @@ def _roll(w, v, g, rate, momentum, shrink):
             v[i] = momentum * v[i] - (rate * g[i] + shrink * w[i])
             w[i] += v[i]
             g[i] = 0
-
-
-@kernel
-def _look_ahead(w, v, g, rate, momentum, shrink):
-    """Adds the lookahead velocity of Nesterov's method instead of the present one."""
-    for i in range(w.size):
-        down = rate * g[i] + shrink * w[i]
-        v[i] = momentum * v[i] - down
-        w[i] += momentum * v[i] - down
-        g[i] = 0
 
 
 @parallel

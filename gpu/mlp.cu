@@ -1,26 +1,12 @@
 // Layers of an MLP: all but the products, in one pass over the rows each way. Twin of cpu/mlp.py.
 //
-// out, before and out_grad (B, o); spread (B); bias, gain, shift (o), null where the layer has none.
-// Where a block works on a row, a thread has the same columns in every loop, so only sums need a barrier.
+// out and out_grad (B, o); bias (o), null where the layer has none.
 #include "include/activation.cuh"
 #include "include/warp.cuh"
 
 typedef unsigned long long uint64;
 
-enum { GELU = 5, LINEAR = 6 };  // beside those of activation.cuh
-
-__device__ __forceinline__ float value_of(float s, int code)
-{
-    if (code == LINEAR) return s;
-    return code == GELU ? s * normcdff(s) : activate(s, code);
-}
-
-// d activation / d s, from s and the activation a, of which GELU needs the first and all others the second.
-__device__ __forceinline__ float slope_of(float s, float a, int code)
-{
-    if (code == LINEAR) return 1;
-    return code == GELU ? normcdff(s) + s * 0.3989422804f * expf(-0.5f * s * s) : slope(a, code);
-}
+enum { LINEAR = 5 };  // beside those of activation.cuh
 
 // A dropout mask: SplitMix64 begun at key gives a number for every place.
 struct Mask {
@@ -38,112 +24,52 @@ struct Mask {
     }
 };
 
-// The sum over the block, for all threads: a butterfly in each warp, then the warps in order.
-__device__ __forceinline__ float block_sum(float value, float *parts)
-{
-    for (int half = 16; half; half >>= 1) value += __shfl_xor_sync(FULL, value, half);
-    __syncthreads();  // the sum before has been read
-    if (lane() == 0) parts[warp()] = value;
-    __syncthreads();
-    float total = 0;
-    for (int k = 0; k < warps(); ++k) total += parts[k];
-    return total;
-}
-
-// bias, norm, activation, dropout and input; the product is in before, or where that is null in out
+// bias, activation and dropout; the product is in out
 //   work    a block a row
 //   launch  grid: B, block: o rounded up to warps, at most 256
-//   bound   memory: 8 bytes a number; 12 with before, 4 more with rest
-extern "C" __global__ void finish(float *out, float *before, float *spread, const float *bias, const float *gain,
-                                  const float *shift, const float *rest, int code, int64 key, int64 below, float lift,
-                                  float epsilon, int o)
+//   bound   memory: 8 bytes a number
+extern "C" __global__ void finish(float *out, const float *bias, int code, int64 key, int64 below, float lift, int o)
 {
-    __shared__ float parts[8];
     const int64 at = (int64)blockIdx.x * o;
     const Mask mask = {(uint64)key, below, lift};
-    float *first = (before ? before : out) + at;
-    float mean = 0, scale = 1;
-    if (gain) {
-        float total = 0, squares = 0;
-        for (int i = threadIdx.x; i < o; i += blockDim.x) total += first[i] + (bias ? bias[i] : 0);
-        mean = block_sum(total, parts) / o;
-        for (int i = threadIdx.x; i < o; i += blockDim.x) {
-            const float d = first[i] + (bias ? bias[i] : 0) - mean;
-            squares = fmaf(d, d, squares);
-        }
-        scale = 1 / sqrtf(block_sum(squares, parts) / o + epsilon);
-        if (threadIdx.x == 0) spread[blockIdx.x] = scale;
-    }
     for (int i = threadIdx.x; i < o; i += blockDim.x) {
-        float s = first[i] + (bias ? bias[i] : 0);
-        if (gain) s = (s - mean) * scale;
-        if (before) first[i] = s;
-        if (gain) s = fmaf(gain[i], s, shift[i]);
-        const float a = mask(value_of(s, code), at + i);
-        out[at + i] = rest ? a + rest[at + i] : a;
+        const float s = out[at + i] + (bias ? bias[i] : 0);
+        out[at + i] = mask(code == LINEAR ? s : activate(s, code), at + i);
     }
 }
 
-// From the gradient of out to that of the product, in place; rest, where wanted: the gradient of what was added at the end;
-// sums (grid, 3, o): of bias, gain and shift over the rows of a block.
+// From the gradient of out to that of the product, in place; sums (grid, o), where the layer has a bias: over the rows of a block.
 //   work    a block some rows, one after another
 //   launch  grid: pieces of the batch, block: as finish
 //   order   over the rows in order
-//   bound   memory: 12 bytes a number; 8 more with rest, and 8 a sum for each row after the first of a block
-extern "C" __global__ void fall(float *rest, float *out_grad, float *sums, const float *out, const float *before,
-                                const float *spread, int biased, const float *gain, const float *shift, int code, int64 key,
-                                int64 below, float lift, float share, int B, int o)
+//   bound   memory: 12 bytes a number
+extern "C" __global__ void fall(float *out_grad, float *sums, const float *out, int code, int64 key, int64 below, float lift,
+                                float share, int B, int o)
 {
-    __shared__ float parts[8];
     const Mask mask = {(uint64)key, below, lift};
     const int begin = (int64)blockIdx.x * B / gridDim.x, end = (int64)(blockIdx.x + 1) * B / gridDim.x;
-    float *bias_sum = sums + (int64)blockIdx.x * 3 * o, *gain_sum = bias_sum + o, *shift_sum = gain_sum + o;
-    for (int i = threadIdx.x; i < o; i += blockDim.x) bias_sum[i] = gain_sum[i] = shift_sum[i] = 0;
-    for (int b = begin; b < end; ++b) {
-        const int64 at = (int64)b * o;
-        float *delta = out_grad + at;
-        float total = 0, along = 0;
-        for (int i = threadIdx.x; i < o; i += blockDim.x) {
-            float d = delta[i];
-            if (rest) rest[at + i] = d;
-            const float normal = before ? before[at + i] : 0, s = gain ? fmaf(gain[i], normal, shift[i]) : normal;
-            d = mask(d, at + i) * slope_of(s, before ? value_of(s, code) : out[at + i] * share, code);
-            if (gain) {
-                gain_sum[i] = fmaf(d, normal, gain_sum[i]);
-                shift_sum[i] += d;
-                d *= gain[i];
-                total += d;
-                along = fmaf(d, normal, along);
-            } else if (biased) {
-                bias_sum[i] += d;
-            }
-            delta[i] = d;
+    for (int i = threadIdx.x; i < o; i += blockDim.x) {
+        float sum = 0;
+        for (int64 at = (int64)begin * o + i; at < (int64)end * o; at += o) {
+            const float a = out[at] * share;
+            const float d = mask(out_grad[at], at) * (code == LINEAR ? 1 : slope(a, code));
+            sum += d;
+            out_grad[at] = d;
         }
-        if (!gain) continue;
-        const float mean = block_sum(total, parts) / o, tilt = block_sum(along, parts) / o, scale = spread[b];
-        for (int i = threadIdx.x; i < o; i += blockDim.x) {
-            const float d = scale * (delta[i] - mean - before[at + i] * tilt);
-            delta[i] = d;
-            if (biased) bias_sum[i] += d;
-        }
+        if (sums) sums[(int64)blockIdx.x * o + i] = sum;
     }
 }
 
-// The gradients of bias, gain and shift (null: none) += the sums of all blocks of `fall`.
+// The gradient of the bias += the sums of all blocks of `fall`.
 //   work    a thread a column
 //   order   over the blocks in order
 //   bound   latency: a thread asks for 16 sums at a time
-extern "C" __global__ void collect(float *bias, float *gain, float *shift, const float *sums, int pieces, int o)
+extern "C" __global__ void collect(float *bias, const float *sums, int pieces, int o)
 {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= o) return;
-    float *targets[3] = {bias, gain, shift};
-#pragma unroll
-    for (int k = 0; k < 3; ++k) {
-        if (!targets[k]) continue;
-        float total = 0;
+    float total = 0;
 #pragma unroll 16
-        for (int piece = 0; piece < pieces; ++piece) total += sums[((int64)piece * 3 + k) * o + i];
-        targets[k][i] += total;
-    }
+    for (int piece = 0; piece < pieces; ++piece) total += sums[(int64)piece * o + i];
+    bias[i] += total;
 }

@@ -10,59 +10,50 @@ from gpu.runtime import blas, kernels
 from gpu.runtime.array import Array
 from gpu.units import CODES as OF_UNITS
 
-CODES = OF_UNITS | {"gelu": 5, "linear": 6}  # as in mlp.cu
+CODES = OF_UNITS | {"linear": 5}  # as in mlp.cu
 FEW, PIECES, ROWS = 64, 256, 16  # pieces of a batch in backward: FEW, or one per ROWS rows, up to PIECES
 THREADS = 256
-EPSILON = 1e-5  # added to the variance, as in torch.nn.LayerNorm
 DRAWS = 2**32  # range of the random integers of a dropout mask
 
 
 def workspace(widest: int, dtype: DTypeLike) -> Array:
     """Allocates scratch for `backward` of layers up to this width: sums over the pieces of a batch."""
-    sums: Array = device.current().device.empty(PIECES * 3 * widest, dtype)
+    sums: Array = device.current().device.empty(PIECES * widest, dtype)
     return sums
 
 
-def forward(passed: Any, layer: Any, weights: Array, x: Array, key: int | None) -> None:
-    """Writes the arrays of `passed`: out, and before and spread if present. See the contract."""
-    matrix, *vectors = _parts(weights, layer)
-    blas.gemm(passed.out if passed.before is None else passed.before, x, matrix, b_transposed=True)
-    rest = x if layer.residual else None
+def forward(out: Array, layer: Any, weights: Array, x: Array, key: int | None) -> None:
+    """Writes out. See the contract."""
+    matrix, bias = _parts(weights, layer)
+    blas.gemm(out, x, matrix, b_transposed=True)
     below, lift, _ = _mask(layer, key)
-    scalars = (CODES[layer.activation], key or 0, below, lift, EPSILON, layer.outputs)
-    kernels.launch(__file__, "finish", "PPPPPPPiqqffi", len(x), _columns(layer), *passed, *vectors, rest, *scalars)
+    scalars = (CODES[layer.activation], key or 0, below, lift, layer.outputs)
+    kernels.launch(__file__, "finish", "PPiqqfi", len(x), _columns(layer), out, bias, *scalars)
 
 
 def backward(
-    x_grad: Array | None, weight_grad: Array, out_grad: Array, work: Any, layer: Any, weights: Array, passed: Any,
+    x_grad: Array | None, weight_grad: Array, out_grad: Array, work: Any, layer: Any, weights: Array, out: Array,
     x: Array, key: int | None,
 ) -> None:  # fmt: skip
     """Writes x_grad, adds to weight_grad; out_grad becomes the gradient of the matrix product. See the contract."""
-    matrix, _, gain, shift = _parts(weights, layer)
-    matrix_grad, *vector_grads = _parts(weight_grad, layer)
+    matrix, _ = _parts(weights, layer)
+    matrix_grad, bias_grad = _parts(weight_grad, layer)
     batch, width = len(x), layer.outputs
     pieces = min(batch, max(FEW, min(batch // ROWS, PIECES)))
-    written = (x_grad if layer.residual else None, out_grad, work)
+    sums = work if layer.bias else None
     scalars = (CODES[layer.activation], key or 0, *_mask(layer, key), batch, width)
-    read = (*passed, int(layer.bias), gain, shift)
-    kernels.launch(__file__, "fall", "PPPPPPiPPiqqffii", pieces, _columns(layer), *written, *read, *scalars)
-    arguments = (*vector_grads, work, pieces, width)
-    kernels.launch(__file__, "collect", "PPPPii", -(-width // THREADS), THREADS, *arguments)
+    kernels.launch(__file__, "fall", "PPPiqqffii", pieces, _columns(layer), out_grad, sums, out, *scalars)
+    if layer.bias:
+        kernels.launch(__file__, "collect", "PPii", -(-width // THREADS), THREADS, bias_grad, work, pieces, width)
     if x_grad is not None:
-        blas.gemm(x_grad, out_grad, matrix, beta=float(layer.residual))
+        blas.gemm(x_grad, out_grad, matrix)
     blas.gemm(matrix_grad, out_grad, x, beta=1, a_transposed=True)
 
 
-def _parts(numbers: Array, layer: Any) -> tuple[Array, Array | None, Array | None, Array | None]:
-    """Returns the matrix (outputs, inputs), bias, gain and shift (outputs,) of a layer; None if absent."""
-    n, o, at = layer.inputs, layer.outputs, layer.at
-    found: list[Array | None] = []
-    rest = at + n * o
-    for there in (layer.bias, layer.norm, layer.norm):
-        found.append(numbers[rest : rest + o] if there else None)
-        rest += o * there
-    bias, gain, shift = found
-    return numbers[at : at + n * o].reshape(o, n), bias, gain, shift
+def _parts(numbers: Array, layer: Any) -> tuple[Array, Array | None]:
+    """Returns the matrix (outputs, inputs) and the bias (outputs,) of a layer; None if absent."""
+    begin, o = layer.at + layer.inputs * layer.outputs, layer.outputs
+    return numbers[layer.at : begin].reshape(o, layer.inputs), numbers[begin : begin + o] if layer.bias else None
 
 
 def _mask(layer: Any, key: int | None) -> tuple[int, float, float]:

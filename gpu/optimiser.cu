@@ -58,15 +58,14 @@ extern "C" __global__ void sgd(float *weights, float *grad, const float *factor,
     });
 }
 
-// velocity <- momentum velocity - rate g; weights += velocity, or what the velocity would be next
+// velocity <- momentum velocity - rate g; weights += velocity
 extern "C" __global__ void momentum(float *weights, float *velocity, float *grad, const float *factor, float rate,
-                                    float momentum, float shrink, int nesterov, int64 size)
+                                    float momentum, float shrink, int64 size)
 {
     rate = cut(rate, factor);
     sweep<1>(weights, velocity, nullptr, grad, size, [=](float &w, float &v, float &, float &g) {
-        const float down = fmaf(rate, g, shrink * w);
-        v = shrink ? fmaf(momentum, v, -down) : fmaf(momentum, v, -rate * g);
-        w += nesterov ? fmaf(momentum, v, -down) : v;
+        v = fmaf(momentum, v, shrink ? -fmaf(rate, g, shrink * w) : -rate * g);
+        w += v;
     });
 }
 

@@ -41,22 +41,21 @@ def merge(grad: Array, part: Array) -> None:
     _sweep("merge", "PPq", grad, part, grad.size)
 
 
-def sgd(weights: Array, velocity: Array | None, grad: Array, move: Any, momentum: float, nesterov: bool) -> None:
+def sgd(weights: Array, velocity: Array | None, grad: Array, move: Any, momentum: float) -> None:
     """velocity <- momentum velocity - rate g; weights <- weights + velocity; grad <- 0. See the contract."""
     rate, shrink = move.rate * move.scale, move.rate * move.decay
-    descend(weights, velocity, grad, _factor(move), rate, momentum, shrink, nesterov)
+    descend(weights, velocity, grad, _factor(move), rate, momentum, shrink)
 
 
 def descend(
     weights: Array, velocity: Array | None, grad: Array, factor: Array | None, rate: float, momentum: float,
-    shrink: float = 0.0, nesterov: bool = False,
+    shrink: float = 0.0,
 ) -> None:  # fmt: skip
     """Does sgd for a gradient scaled by `factor`; each weight shrinks by the share `shrink`."""
     if velocity is None:
         _sweep("sgd", "PPPffq", weights, grad, factor, rate, shrink, weights.size)
         return
-    scalars = (rate, momentum, shrink, int(nesterov), weights.size)
-    _sweep("momentum", "PPPPfffiq", weights, velocity, grad, factor, *scalars)
+    _sweep("momentum", "PPPPfffq", weights, velocity, grad, factor, rate, momentum, shrink, weights.size)
 
 
 def adagrad(weights: Array, squares: Array, grad: Array, move: Any) -> None:

@@ -160,14 +160,12 @@ class Units(Protocol):
 
 
 class Layer(NamedTuple):
-    """A layer of an MLP: linear -> norm -> activation -> dropout -> + input. Absent stages are skipped.
+    """A layer of an MLP: linear -> activation -> dropout.
 
-    inputs, outputs  sizes; equal if residual
-    at               offset of its parameters in the weights: matrix (outputs, inputs) | bias | gain | shift (outputs,)
+    inputs, outputs  sizes
+    at               offset of its parameters in the weights: matrix (outputs, inputs) | bias (outputs,)
     bias             True if the linear map has one
-    norm             layer norm over the outputs, with gain and shift (Ba et al. 2016, arXiv:1607.06450)
-    residual         the input is added at the end
-    activation       one of those of Units, "gelu" or "linear"
+    activation       one of those of Units, or "linear"
     dropout          the fraction of activations zeroed in training; the others are divided by 1 - dropout
     """
 
@@ -175,49 +173,28 @@ class Layer(NamedTuple):
     outputs: int
     at: int
     bias: bool
-    norm: bool
-    residual: bool
     activation: str
     dropout: float
 
-    @property
-    def kept(self) -> bool:
-        """True if the pre-activation must be stored for the backward pass because `out` does not determine it."""
-        return self.norm or self.residual or self.activation == "gelu"
-
-
-class Passed(NamedTuple):
-    """Arrays that a layer writes in its forward pass and reads in its backward pass.
-
-    out     (B, outputs)
-    before  (B, outputs): the pre-activation; with a norm, the normalised value before gain and shift. None unless
-            `Layer.kept`
-    spread  (B, 1): 1 / sqrt(variance + 1e-5). None without a norm
-    """
-
-    out: Array
-    before: Array | None
-    spread: Array | None
-
 
 class Mlp(Protocol):
-    """Layers of an MLP. weights is flat, x (B, inputs).
+    """Layers of an MLP. weights is flat, x (B, inputs), out (B, outputs).
 
     key: seed of the dropout masks, a whole number from 0 to 2^63 - 1; None: no dropout. The activation at position p of (B,
     outputs) is dropped if the p-th number of SplitMix64 (cpu/vectors/splitmix.py), seeded with `key`, is below dropout. Masks
     are the same on all backends and take no memory.
-    Tolerance against a float64 oracle: that of Units; a norm multiplies it by 1 / the spread.
+    Tolerance against a float64 oracle: that of Units.
     """
 
     def workspace(self, widest: int, dtype: DTypeLike) -> Any:
         """Returns the scratch arrays for `backward` of layers with up to `widest` outputs; allocated once."""
 
-    def forward(self, passed: Passed, layer: Layer, weights: Array, x: Array, key: int | None) -> None:
-        """Writes the arrays of `passed`."""
+    def forward(self, out: Array, layer: Layer, weights: Array, x: Array, key: int | None) -> None:
+        """Writes out, which `backward` reads."""
 
     def backward(
         self, x_grad: Array | None, weight_grad: Array, out_grad: Array, work: Any, layer: Layer, weights: Array,
-        passed: Passed, x: Array, key: int | None,
+        out: Array, x: Array, key: int | None,
     ) -> None:  # fmt: skip
         """Writes x_grad (None: not computed); adds the sum over the batch to weight_grad, laid out like the weights.
 
@@ -259,13 +236,11 @@ class Optimiser(Protocol):
     def merge(self, grad: Array, part: Array) -> None:
         """Computes grad <- grad + part; part <- 0: one step of the sum over micro-batches, see hybrid/trunk/__init__.py."""
 
-    def sgd(
-        self, weights: Array, velocity: Array | None, grad: Array, move: Move, momentum: float, nesterov: bool
-    ) -> None:
+    def sgd(self, weights: Array, velocity: Array | None, grad: Array, move: Move, momentum: float) -> None:
         """Computes velocity <- momentum velocity - rate g; weights <- weights + velocity; velocity None: plain SGD.
 
-        nesterov: weights <- weights + momentum velocity - rate g instead. The velocity accumulates rate * gradient, PyTorch's
-        the gradient alone: equal while the rate is constant. Without decay and cut the bytes are those of Units.update.
+        The velocity accumulates rate * gradient, PyTorch's the gradient alone: equal while the rate is constant. Without
+        decay and cut the bytes are those of Units.update.
         """
 
     def adagrad(self, weights: Array, squares: Array, grad: Array, move: Move) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from . import check
 
-TRUNK = ("sgd", "nesterov", "adagrad", "adam", "adamw")  # of dense weights
+TRUNK = ("sgd", "adagrad", "adam", "adamw")  # of dense weights
 ROWS = ("sgd", "row-adagrad", "adagrad")  # of sparsely updated rows
 
 
@@ -53,23 +53,15 @@ class Dense(Optimiser):
 
 @dataclass(frozen=True)
 class SGD(Dense):
-    """Stochastic gradient descent with `momentum` below 1, optionally Nesterov's."""
+    """Stochastic gradient descent with `momentum` below 1."""
 
     _: dataclasses.KW_ONLY
     momentum: float = 0.0
-    nesterov: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if check.number("momentum", self.momentum, 0) >= 1:
             raise ValueError(f"momentum: found {self.momentum}, expected a number below 1")
-        if self.nesterov and not self.momentum:
-            raise ValueError('momentum: found 0 with optimiser "nesterov", expected more; "sgd" has none')
-
-    @property
-    def name(self) -> str:
-        """The name, "nesterov" or "sgd"."""
-        return "nesterov" if self.nesterov else "sgd"
 
 
 @dataclass(frozen=True)
@@ -107,7 +99,7 @@ class AdamW(Adam):
 
 
 NAMES: dict[Any, str] = {SGD: "sgd", Adagrad: "adagrad", RowAdagrad: "row-adagrad", Adam: "adam", AdamW: "adamw"}
-_NAMED: dict[str, type[Optimiser]] = {name: kind for kind, name in NAMES.items()} | {"nesterov": SGD}
+_NAMED: dict[str, type[Optimiser]] = {name: kind for kind, name in NAMES.items()}
 
 
 def named(name: str, among: Sequence[str], **numbers: Any) -> Optimiser:
@@ -116,15 +108,12 @@ def named(name: str, among: Sequence[str], **numbers: Any) -> Optimiser:
     Raises ValueError for a name outside `among`, and for a number that this optimiser does not have.
     """
     kind = _NAMED[check.choice("optimiser", name, tuple(among))]
-    more: dict[str, Any] = {"momentum": 0.9, "nesterov": True} if name == "nesterov" else {}
+    given = {number: value for number, value in numbers.items() if value is not None}
     fields = {field.name for field in dataclasses.fields(kind)}
-    for number, value in numbers.items():
-        if value is None:
-            continue
+    for number, value in given.items():
         if number not in fields:
             raise ValueError(f'{number}: found {value} with optimiser "{name}", which has none; leave it out')
-        more[number] = value
-    return kind(**more)
+    return kind(**given)
 
 
 def taken(optimiser: str | Optimiser, among: Sequence[str]) -> Optimiser:

@@ -156,7 +156,7 @@ def frame_input(model, feed: Feed, tick: int | None = None):
     from hybrid.pvm.slot import FrameInput, Rates
 
     tick = model.tick if tick is None else tick
-    rates = Rates(model.pipeline.layer, model.layout, model.config).at(tick, model.config, model.frozen)
+    rates = Rates(model.pipeline.layer, model.layout, model.config).at(tick, model.frozen)
     return FrameInput(feed[tick].image, None, False, rates)
 
 

@@ -17,9 +17,9 @@ from cpu.runtime.compiled import called, inlined
 intrinsic: Any = extending.intrinsic  # Numba's stubs do not model that callers omit the typing context
 overload: Any = extending.overload
 
-LOGISTIC, RATIONAL, TANH, RELU, RATIONAL_2023, GELU, LINEAR = range(7)
+LOGISTIC, RATIONAL, TANH, RELU, RATIONAL_2023, LINEAR = range(6)
 CODES = {"logistic": LOGISTIC, "rational": RATIONAL, "tanh": TANH, "relu": RELU, "rational2023": RATIONAL_2023}
-CODES |= {"gelu": GELU, "linear": LINEAR}
+CODES |= {"linear": LINEAR}
 
 ZERO, HALF, ONE, TWO = map(np.float32, (0, 0.5, 1, 2))
 LOG2_E = np.float32(math.log2(math.e))
@@ -30,12 +30,6 @@ ROUND_BITS = int(ROUND.view(np.int32))
 EXP_LEAST, EXP_MOST = np.float32(-104), np.float32(89)  # exp is 0 below and infinite above
 EXPM1_LEAST = np.float32(-20)  # expm1 is -1 below
 EXPM1 = tuple(map(np.float32, (0.5, 0.16666577, 0.04166646, 0.00836318, 0.00139336)))  # (exp(r) - 1 - r) / r^2
-NORMAL = tuple(
-    map(np.float32, (0.127414796, -0.142248368, 0.7107068705, -0.7265760135, 0.5307027145))
-)  # see normal_cdf
-NORMAL_STEP = np.float32(0.3275911 / math.sqrt(2))
-PEAK = 1 / math.sqrt(2 * math.pi)  # peak of the normal density
-NORMAL_PEAK = np.float32(PEAK)
 LOG1P = tuple(map(np.float32, (0.6666664, 0.40007671, 0.28233956, 0.26867548)))  # (2 artanh(z) / z - 2) / z^2, of z^2
 
 scalar = called(error_model="numpy", fastmath={"contract"})  # reassoc would undo ROUND
@@ -152,49 +146,6 @@ def miss_and_loss(score, turn):
     return wrong if turn else -wrong, log1p(small) - (toward if toward < 0 else ZERO)
 
 
-def normal_cdf(s: float) -> float:
-    """Returns the standard normal CDF at s: absolute error below 2e-7 (Abramowitz and Stegun 1964, 7.1.26)."""
-    return math.erfc(-s / math.sqrt(2)) / 2
-
-
-@overload(normal_cdf, jit_options=OPTIONS)
-def _normal_cdf(s):
-    if s != types.float32:
-        return lambda s: math.erfc(-s / math.sqrt(2)) / 2
-
-    def single(s):
-        t = ONE / (ONE + NORMAL_STEP * abs(s))
-        tail = t * (NORMAL[0] + t * (NORMAL[1] + t * (NORMAL[2] + t * (NORMAL[3] + t * NORMAL[4]))))
-        beyond = tail * exp(-HALF * s * s)
-        return beyond if s < 0 else ONE - beyond
-
-    return single
-
-
-def normal_pdf(s: float) -> float:
-    """Returns the standard normal density at s."""
-    return PEAK * math.exp(-s * s / 2)
-
-
-@overload(normal_pdf, jit_options=OPTIONS)
-def _normal_pdf(s):
-    if s != types.float32:
-        return lambda s: PEAK * math.exp(-s * s / 2)
-    return lambda s: NORMAL_PEAK * exp(-HALF * s * s)
-
-
-@scalar
-def gelu(s):
-    """s times the standard normal CDF at s (Hendrycks and Gimpel 2016, arXiv:1606.08415)."""
-    return s * normal_cdf(s)
-
-
-@scalar
-def gelu_slope(s):
-    """d gelu / d s, from s itself, which the value does not determine."""
-    return normal_cdf(s) + s * normal_pdf(s)
-
-
 @scalar
 def rational(s):
     """s / (2 (|s| + 1)) + 1/2, without cancellation, also for infinities."""
@@ -261,9 +212,6 @@ def activate(values, code):
     elif code == TANH:
         for i in range(values.size):
             values[i] = tanh(values[i])
-    elif code == GELU:
-        for i in range(values.size):
-            values[i] = gelu(values[i])
     elif code == RELU:
         for i in range(values.size):
             values[i] = relu(values[i])
@@ -271,7 +219,7 @@ def activate(values, code):
 
 @called(_nrt=False, error_model="numpy")
 def times_slope(delta, values, code):
-    """delta *= d activation / d s, from the activations in `values`, or for GELU from s; both contiguous vectors."""
+    """delta *= d activation / d s, from the activations in `values`; both contiguous vectors."""
     if code == LOGISTIC:
         for i in range(values.size):
             delta[i] *= logistic_slope(values[i])
@@ -284,9 +232,6 @@ def times_slope(delta, values, code):
     elif code == RATIONAL_2023:
         for i in range(values.size):
             delta[i] *= rational2023_slope(values[i])
-    elif code == GELU:
-        for i in range(values.size):
-            delta[i] *= gelu_slope(values[i])
     elif code == RELU:
         for i in range(values.size):
             delta[i] *= relu_slope(values[i])

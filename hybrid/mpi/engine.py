@@ -2,13 +2,10 @@
 
 Rows and readout are replicated: each rank trains its own on all micro-batches, in order.
 
-The gradient of a step is summed over ranks by a fixed tree over micro-batches, one span at a time. A rank's micro-batches are
-contiguous, so they form a few tree nodes, which the rank has summed. For each node every rank receives its partition,
-continues the tree sum there, and sends the result to all others. So the gradient is transferred twice per node of a rank. A
-rank has one node if all have equally many micro-batches, a power of two.
-
-A span, such as a layer, is sent when complete, while backward of the rank's last micro-batch continues with earlier layers.
-Numbers are added individually, so spans and partitions do not affect the sums.
+The gradient of a step is summed over ranks by a fixed tree over micro-batches. A rank's micro-batches are contiguous, so they
+form a few tree nodes, which the rank has summed. For each node every rank receives its partition, continues the tree sum
+there, and sends the result to all others. So the gradient is transferred twice per node of a rank. A rank has one node if all
+have equally many micro-batches, a power of two. Numbers are added individually, so partitions do not affect the sums.
 """
 
 import dataclasses
@@ -55,7 +52,7 @@ def _check(engine: "Engine", size: int) -> None:
     if engine.trunk is None:
         raise ValueError(f"ranks: found {size} and no trunk, expected one, whose work they share; leave ranks out")
     why = getattr(engine.trunk, "unranked", None)
-    if why or not hasattr(engine.trunk, "falling"):
+    if why or not hasattr(engine.trunk, "gradient"):
         raise ValueError(f"ranks: found {size}, expected 1: {why or 'the trunk has no gradient that ranks could add'}")
     if engine.delay:
         raise ValueError(f"delay: found {engine.delay} with {size} ranks, expected 0, which is exact; leave it out")
@@ -89,8 +86,6 @@ class RankedRoute(Route):
 
     Hidden vectors are broadcast after the trunk, and input gradients after its backward, so rows and readout stay identical.
     For a query, each rank computes the trunk itself.
-
-    Backward of a rank's last micro-batch has one stage per span of the gradient, whose transfer overlaps the next span.
     """
 
     ranks: Group
@@ -101,8 +96,7 @@ class RankedRoute(Route):
     def plan(self) -> Plan:
         """Returns the stages: trunk stages and copies of this rank's micro-batches, rows and readout of all.
 
-        Rows are updated in micro-batch order. From the last micro-batch of rank 0 on, they need input gradients that are
-        complete only with all others, so spans are sent first.
+        Rows are updated in micro-batch order, while the gradient is summed.
         """
         trunk: Any = self.trunk
         copy, learned = self.copies, self.readout.ready
@@ -112,36 +106,27 @@ class RankedRoute(Route):
             _behind(there, stage) if stage.queue == "sparse" else stage._replace(of=self._own)
             for stage in self.readout.finish(copy)
         ]
-        back = [stage._replace(of=self._whole) for stage in trunk.finish(copy, learned)]
-        steps, fallen = self._steps(learned), self._step(self.gradient.spans - 1)
-        out = [stage._replace(of=self._in_steps) for stage in copy("x_grad out", fallen)]
+        back = [stage._replace(of=self._own) for stage in trunk.finish(copy, learned)]
         # A readout fails on all ranks alike, so none waits for the others after it.
-        ready = (*trunk.ready, fallen, *learned)
+        ready = (*trunk.ready, *learned)
         home = [self._to_all("x_grad", ready)] if self.embedding.rows else []
         rows = [_behind(home, stage) for stage in self.embedding.last(copy, ready)]
-        early = [stage._replace(of=self._is_early) for stage in home]
-        late = [stage._replace(of=lambda slot: not self._is_early(slot)) for stage in home]
+        added = self._added(ready)
         return Plan(
             [stage._replace(of=self._own) for stage in self.begin(copy)],
-            [*there, *learn, *back, *early, *steps, *out, *late, *self.readout.last(copy), *rows],
-            [_behind(steps[-1:], stage) for stage in trunk.update()],
+            [*there, *learn, *back, *home, *added, *self.readout.last(copy), *rows],
+            [_behind(added[-1:], stage) for stage in trunk.update()],
         )
 
-    def _steps(self, learned: Sequence[str]) -> list[Stage]:
-        """Returns backward of this rank's last micro-batch, span by span, each summed over ranks through the host."""
-        shared, copied, stages = self.gradient, not self.device.host_memory, []
-        for span in range(shared.spans):
-            step, to_all = self._step(span), f"gradient {span} to all"
-            out, home = f"gradient {span} out", f"gradient {span} in"
-            work = [functools.partial(do, span) for do in (shared.fall, shared.copy_out, shared.add_up, shared.copy_in)]
-            stages += [Stage(step, "dense", work[0], tuple(learned), of=self._in_steps)]
-            stages += [Stage(out, "copy out", work[1], (step,), once=True)] if copied else []
-            stages += [Stage(to_all, QUEUE, work[2], (step, out, *learned), once=True)]
-            stages += [Stage(home, "copy in", work[3], (to_all,), once=True)] if copied else []
-        return stages
-
-    def _step(self, span: int) -> str:
-        return f"backward {span}"
+    def _added(self, ready: Sequence[str]) -> list[Stage]:
+        """Returns the stages that sum the gradient over ranks, through the host."""
+        shared = self.gradient
+        stages = [Stage("gradient", "dense", shared.close, tuple(ready), once=True)]
+        if self.device.host_memory:
+            return [*stages, Stage("gradient to all", QUEUE, shared.add_up, ("gradient",), once=True)]
+        stages.append(Stage("gradient out", "copy out", shared.copy_out, ("gradient",), once=True))
+        stages.append(Stage("gradient to all", QUEUE, shared.add_up, ("gradient out",), once=True))
+        return [*stages, Stage("gradient in", "copy in", shared.copy_in, ("gradient to all",), once=True)]
 
     def _to_all(self, name: str, after: Sequence[str]) -> Stage:
         """Returns the broadcast of a host array from its micro-batch's rank to all others."""
@@ -154,18 +139,6 @@ class RankedRoute(Route):
     def _own(self, slot: Slot) -> bool:
         """True if a micro-batch is this rank's."""
         return self.gradient.rank_of[slot.micro] == self.ranks.rank
-
-    def _in_steps(self, slot: Slot) -> bool:
-        """True for this rank's last micro-batch, whose gradient is sent during its backward."""
-        return self._own(slot) and self.gradient.is_last(slot)
-
-    def _whole(self, slot: Slot) -> bool:
-        """True for this rank's micro-batches whose backward is one stage."""
-        return self._own(slot) and not self.gradient.is_last(slot)
-
-    def _is_early(self, slot: Slot) -> bool:
-        """True if it precedes the last micro-batch of rank 0."""
-        return self.gradient.rank_of[slot.micro] == 0 and not self.gradient.is_last(slot)
 
     def write(self, work: Callable[[], object]) -> None:
         """Runs it on rank 0."""
@@ -188,12 +161,10 @@ class SharedGradient:
     micro_batches  of a batch; each rank has at least one
 
     rank_of  the rank that computes each micro-batch
-    spans  the number of parts sent in sequence
     own    the gradient of this rank's trunk: before `add_up` its parts are this rank's nodes; afterwards it is the total
     """
 
     own: Gradient
-    spans: int
 
     def __init__(self, ranks: Group, micro_batches: int):
         self._ranks = ranks
@@ -201,41 +172,29 @@ class SharedGradient:
         self._nodes = [nodes(*pair) for pair in itertools.pairwise(begins)]
         self.rank_of: list[int] = np.repeat(np.arange(ranks.size), np.diff(begins)).tolist()
 
-    def is_last(self, slot: Slot) -> bool:
-        """True if no non-empty micro-batch of the same rank follows in its step."""
-        return slot.final or self.rank_of[slot.micro + 1] != self.rank_of[slot.micro]
-
     def trunk_has(self, trunk: Any, device: Any) -> None:
         """Sets the trunk of the gradient, and its device; called before a run."""
-        self._trunk, self.own, self._device = trunk, trunk.gradient, device
-        self.own.divide(self._nodes[self._ranks.rank], trunk.spans)
-        self.spans = len(self.own.spans)
+        self.own, self._device = trunk.gradient, device
+        self.own.divide(self._nodes[self._ranks.rank])
 
-    def fall(self, span: int, slot: Slot) -> None:
-        """Runs backward until another span is complete, and sums it; slot: this rank's last one of the step."""
-        if span == 0:
-            self._falling = self._trunk.falling(slot)
-        while next(self._falling) > self.own.spans[span].start:
-            pass
-        self.own.add_span(span, slot.micro)
-        self.own.close_span(span)
+    def close(self, slot: Slot) -> None:
+        """Ends this rank's sum of its micro-batches."""
+        self.own.close()
 
-    def copy_out(self, span: int, slot: Slot) -> None:
-        """Copies a span of the parts from the device to the host."""
-        place = self.own.spans[span]
+    def copy_out(self, slot: Slot) -> None:
+        """Copies the parts from the device to the host."""
         for number, host in enumerate(self._parts):
-            self._device.copy(host[place], self.own.part(number)[place])
+            self._device.copy(host, self.own.part(number))
 
-    def copy_in(self, span: int, slot: Slot) -> None:
+    def copy_in(self, slot: Slot) -> None:
         """Copies the sum to the device; other parts become zeros."""
-        place = self.own.spans[span]
         for number, host in enumerate(self._parts):
-            self._device.copy(self.own.part(number)[place], host[place])
+            self._device.copy(self.own.part(number), host)
 
-    def add_up(self, span: int, slot: Slot) -> None:
-        """Sums a span of the parts of all ranks; slot: the last non-empty one of the step."""
-        self._there[span].add_up(slot.micro)
-        if self.own.flags.size and span == self.spans - 1:
+    def add_up(self, slot: Slot) -> None:
+        """Sums the parts of all ranks; slot: the last non-empty one of the step."""
+        self._there.add_up(slot.micro)
+        if self.own.flags.size:
             self._ranks.most(self.own.flags)
 
     @functools.cached_property
@@ -247,13 +206,13 @@ class SharedGradient:
         return [self._device.host_empty(own.size, own.dtype) for _ in many]
 
     @functools.cached_property
-    def _there(self) -> "list[_Span]":
-        """The spans on the host, created on the queue of all messages, so that all ranks create them in the same order."""
-        return [_Span(self._ranks, self._nodes, [part[span] for part in self._parts]) for span in self.own.spans]
+    def _there(self) -> "_Transfer":
+        """The transfer, created on the queue of all messages, so that all ranks create it at the same point."""
+        return _Transfer(self._ranks, self._nodes, self._parts)
 
 
-class _Span:
-    """The transfer of a span of the gradient; nodes: of the tree, of each rank; parts: the arrays of this rank's."""
+class _Transfer:
+    """The transfer of the gradient; nodes: of the tree, of each rank; parts: the arrays of this rank's."""
 
     def __init__(self, ranks: Group, nodes: Sequence[Sequence[Node]], parts: Sequence[np.ndarray]):
         self.parts, self._nodes = parts, nodes

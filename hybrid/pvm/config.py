@@ -93,52 +93,32 @@ class Readout:
 
 @dataclass(frozen=True)
 class Config:
-    """A model and its training. The defaults are those of the CUDA implementation, without its errors.
+    """A model and its training, field by field as in docs/pvm.md. The defaults are those of the CUDA implementation.
 
-    Shape
-    name           a display name
-    grids          (rows, columns) of each layer, from the frame upwards; a single number stands for a square
-    block          rows and columns of the patch that a unit of layer 0 sees
-    channels       of the frame
+    name, grids    a display name; (rows, columns) of each layer, from the frame upwards
+    block, channels  rows and columns of the patch of a unit of layer 0; channels of the frame
     hidden         hidden numbers of a unit, one for each layer (or one for all)
-    unit           "simple": a net of 3 layers; "complex": of 4; "residual", "complex_residual": two nets, one that predicts
-                   from the context alone, and one that predicts the error of the first; "change": simple, and predicts the
-                   change of its signal; initially it repeats the signal
-
-    Wiring (wiring.py)
-    wiring         "cuda" or "classic": the rules of the two originals, including the prediction targets and the order of the
-                   input. "cuda": the output of two frames ago is compared with [this frame, the previous frame], and each
-                   feature covers the whole signal; "classic": the output is compared with [the next frame (, the one after)],
-                   and each block of the signal is followed by its own features
-    fan_in         a unit above layer 0 sees a block of fan_in x fan_in units of the layer below
-    fan_in_radius  units of this block farther from its centre are omitted
-    lateral_radius neighbours of the same layer up to this distance are context; 0: none
-    self_context   True: a unit is context to itself
-    two_layers_back  True: units two layers up are context, as those one layer up always are
-    top_to_all     True: the units of the last layer are context to all
-    context_to_output  simple unit: the raw context also enters the last dense layer; complex unit: it enters the second
-                   dense layer instead of the first
-
-    Input and output
-    features       the input features of a signal, in this order: the "signal", its "derivative", its "integral", the "error" of
-                   its prediction, and "past", the signal of the previous frame
+    unit           "simple": a net of 3 layers; "complex": of 4; "residual", "complex_residual": two nets, of which the second
+                   predicts the error of the first, which sees the context alone; "change": simple, predicts the change
+    wiring         the rule of an original. "cuda": the output of two frames ago is compared with [this frame, the previous
+                   one], each feature covers the whole signal; "classic": the output is compared with [the next frame (, the
+                   one after)], each block of the signal is followed by its features
+    fan_in, fan_in_radius  side of the block of units that a unit sees; those farther from its centre are omitted
+    lateral_radius, self_context  up to this distance neighbours are context; a unit is context to itself
+    two_layers_back, top_to_all  units two layers up are context; those of the last layer, to all
+    context_to_output  the context also enters the last dense layer; of a complex unit the second, not the first
+    features       of a signal: "signal", "derivative", "integral", "error" of its prediction, "past" (one frame ago)
     tau            decay of the integral: i <- tau i + (1 - tau) s
     predict_steps  number of predicted frames, 1 or 2
     activation     "logistic", "rational" (s / (2 (|s| + 1)) + 1/2) or "tanh"
     publish        hidden vectors are published "raw", or rescaled by their running "minmax"
-    squeeze        frames and hidden numbers v are input, and targets, as 0.8 v + 0.1, which an activation can reach
-    lateral_at     lateral context is 0 before this step; None: always
-    feedback_at    feedback is 0 before this step; None: always
-
-    Learning
+    squeeze        inputs and targets v become 0.8 v + 0.1, which an activation can reach
+    lateral_at, feedback_at  first step with this context; None: never
     init           "cuda": weights 0.03 (U[0, 1) - 0.5); "classic": U(-1, 1) / sqrt(inputs)
-    schedule       entries (step, layer or None for all layers, rate, momentum or None for no change), applied in order at the
-                   start of their step: a later entry overrides. Rates are 0 before the first
-    steps          the length of the schedule: `hybrid train pvm --steps` rescales it; None: it is not rescaled
-    streams        default number of positions of a video that `hybrid train pvm` shows concurrently; the rates are tuned for
-                   it, since the gradients of the streams are summed
-    sign_of_error  learn from the sign of the error only
-    readout        heatmaps, or None
+    schedule       (step, layer or None for all, rate, momentum or None for no change); a later entry overrides
+    steps          the length of the schedule, which `hybrid train pvm --steps` rescales; None: it does not
+    streams        default number of positions of a video seen at once; their gradients are summed
+    sign_of_error, readout  learn from the sign of the error only; heatmaps, or None
     """
 
     name: str = "custom"
@@ -218,21 +198,6 @@ class Config:
             if also is not None:
                 momentum[chosen] = also
         return rate, momentum
-
-    def with_rate(self, event: Event, now: int) -> Config:
-        """Returns the configuration with one more event; merges those due before `now` to one per layer, to keep it short."""
-        step, layer, _, momentum = event
-        in_force = zip(*(one.tolist() for one in self.rates(now)), strict=True)
-        kept: list[Event] = [(now, at, rate, moving) for at, (rate, moving) in enumerate(in_force) if now >= 0]
-        kept += [
-            old
-            for old in self.schedule
-            if old[0] > now
-            and not (old[0] == step and layer in (None, old[1]) and (old[3] is None or momentum is not None))
-        ]
-        if self.moves and not any(old[3] for old in (*kept, event)):
-            kept.insert(0, next(old for old in self.schedule if old[3]))  # otherwise its models would have no velocity
-        return dataclasses.replace(self, schedule=(*kept, event))
 
     @cached_property
     def _events(self) -> dict[int, list[Event]]:
@@ -329,12 +294,8 @@ def _events(value: Any) -> tuple[Any, ...]:
 def config(new: Config) -> None:
     """Raises ValueError for the first field that is invalid, alone or together with others."""
     name: Any = new.name
-    if not isinstance(name, str) or not name:
-        raise ValueError(f"name: found {name!r}, expected a word")
-    if len(name) > LONGEST_NAME:
-        raise ValueError(f"name: found {len(name):,} characters, expected at most {LONGEST_NAME}")
-    if not name.isprintable():
-        raise ValueError(f"name: found {name!r}, expected a word of one line, all of whose characters print")
+    if not isinstance(name, str) or not 0 < len(name) <= LONGEST_NAME or not name.isprintable():
+        raise ValueError(f"name: found {name!r:.60}, expected a word of at most {LONGEST_NAME} printed characters")
     for field_name, among in CHOICES.items():
         check.choice(field_name, getattr(new, field_name), among)
     for one in dataclasses.fields(new):

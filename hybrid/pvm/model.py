@@ -10,32 +10,32 @@ After Piekniewski et al., Unsupervised learning from continuous video in a scala
 
 import itertools
 import json
+import sys
 from collections.abc import Iterator
+from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import backend, check
-from ..machine import available
+from .. import backend, check, machine
 from ..schedule.guards import Held
 from ..schedule.runner import Course, Runner
 from ..schedule.schedule import Plan, Schedule, Tick, broken_off
 from ..schedule.slot import FREE
 from ..schedule.trace import Trace
 from ..storage import checkpoint
-from . import fields
+from . import fields, heads
 from .config import MOST_STREAMS, Config
-from .heads import combine, heat_target
-from .layout import taken, weights_at
+from .layout import taken, tape_layout, weights_at
 from .pipeline import Pipeline, copied
 from .presets import load, named
-from .sizes import REMEDY, refuse_more, refuse_too_large
 from .slot import FrameInput, FrameSlot, Rates
 from .wiring import Wiring, custom, describe, wire
 
 MOST_AHEAD = 64
 END = object()  # of an iterator, whose items may be None
+REMEDY = "make grids, block, channels, hidden, lateral_radius or the readout smaller"
 DELAY = 1  # frames prefetched to a GPU during the previous tick; does not affect results
 Arrays = tuple[np.ndarray, np.ndarray | None]  # the image, as in `FrameInput`, and the targets of the readouts
 
@@ -78,8 +78,8 @@ class StepResult(NamedTuple):
             return self.heatmaps[0] if self.heatmaps else None
         largest = max((heat.shape[-2:] for heat in self.heatmaps), key=lambda shape: shape[0] * shape[1])
         if self.heatmaps[0].ndim == 2:
-            return combine(self.heatmaps, largest)
-        return np.stack([combine(list(heats), largest) for heats in zip(*self.heatmaps, strict=True)])
+            return heads.combine(self.heatmaps, largest)
+        return np.stack([heads.combine(list(heats), largest) for heats in zip(*self.heatmaps, strict=True)])
 
 
 class PVM(Runner[StepResult]):
@@ -130,7 +130,7 @@ class PVM(Runner[StepResult]):
         layers = len(self.wiring.grids)
         if layers != len(config.grids):
             raise ValueError(f"wiring: found {layers} layers, expected {len(config.grids)} as config.grids has")
-        self.backend, self.dtype, self.threads = backend.choose(device), dtype, threads or available()
+        self.backend, self.dtype, self.threads = backend.choose(device), dtype, threads or machine.available()
         if dtype not in (np.float32, np.float64):
             raise ValueError(f"dtype: found {dtype}, expected float32 or float64")
         if dtype == np.float64 and not self.backend.device.float64:
@@ -174,12 +174,9 @@ class PVM(Runner[StepResult]):
         label  target of the readouts: a box (4,) x, y, width, height in pixels, of width 0 if the object is absent; or a list
                of heatmaps in 0..1, one for each of `readouts.shapes`. For B streams a list of B labels
 
-        An interrupt (SIGINT) waits for the end of the step; a second one aborts it, and the model is inconsistent. A run that
-        its caller has left between two ticks ends here.
-
-        Raises ValueError for a frame of another shape or with numbers outside of 0..1, and for an inconsistent model. Raises
-        FloatingPointError, naming layer, unit and tick, if the model diverges, which leaves it inconsistent. Raises
-        RuntimeError while another thread's step is in flight.
+        An interrupt (SIGINT) waits for the end of the step; a second one aborts it, and the model is inconsistent. Raises
+        ValueError for another shape, numbers outside of 0..1 or an inconsistent model, FloatingPointError if the model
+        diverges, which leaves it inconsistent, and RuntimeError while another thread's step is in flight.
         """
         self._check_whole()
         with self._runs.ended(), Held():
@@ -202,19 +199,14 @@ class PVM(Runner[StepResult]):
         """Steps through frames to their end, and yields results.
 
         frames  an iterable of frames, or of pairs (frame, label), as in `step`: an array, a list, a generator, a clip. Or a
-                feed (hybrid/feeds/video/frames.py) with `streams`, a length and feed[tick] -> `FrameBatch`, read from the
-                model's tick on
+                feed (hybrid/feeds/video/frames.py), read from the model's tick on
         every   results are complete if their tick is a multiple of this; the others hold only the error
-        ahead   maximum ticks in flight on a GPU when the caller gets an incomplete result, so that the GPU does not wait for
-                the caller; results do not depend on it. While ticks are in flight `save` is rejected; after a complete tick
-                there are none. If the caller stops, the model finishes the ticks in flight
+        ahead   maximum ticks in flight on a GPU when the caller gets an incomplete result; results do not depend on it. `save`
+                is rejected meanwhile; after a complete tick there are none. If the caller stops, the model finishes them
 
-        Between two ticks the caller may save, freeze or stop; a freeze starts with the next frame copied into a slot. On a GPU
-        the next frame is decoded and copied while the device computes. An interrupt (SIGINT) waits for the end of the tick.
-        KeyboardInterrupt and errors of the feed leave the model between two ticks; a second interrupt aborts the tick. When a
-        run stops, an iterator has yielded one frame that the model has not read, on a GPU up to `ahead` + 2.
-
-        Raises the errors of `step`, and those of the feed, with a note of the tick.
+        Between two ticks the caller may save, freeze or stop; a freeze starts with the next frame copied into a slot. An
+        interrupt or an error of the feed leaves the model between two ticks, and an iterator has yielded one frame that it has
+        not read, on a GPU up to `ahead` + 2. Raises the errors of `step`, and those of the feed, with a note of the tick.
         """
         return self._follow(lambda: self._course(frames, every, ahead))
 
@@ -243,7 +235,7 @@ class PVM(Runner[StepResult]):
             yield tick, batch
 
     def _frame_input(self, tick: int, arrays: Arrays, complete: bool) -> FrameInput:
-        return FrameInput(*arrays, complete, self._rates.at(tick, self.config, self.frozen))
+        return FrameInput(*arrays, complete, self._rates.at(tick, self.frozen))
 
     def _count(self, tick: Tick) -> None:
         self._finish(self._slot_of(tick))
@@ -326,10 +318,10 @@ class PVM(Runner[StepResult]):
         image = image[None] if image.ndim == 3 and self.streams == 1 else image
         expected = (self.streams, *self.wiring.frame)
         if image.shape != expected:
-            shown = expected[1:] if self.streams == 1 else expected
+            shown, (rows, columns, _) = expected[1:] if self.streams == 1 else expected, self.wiring.frame
             raise ValueError(
                 f"frame: found shape {image.shape}, expected {shown}: {'' if self.streams == 1 else 'streams, '}rows, "
-                f"columns, channels; {_remedy(image.shape, expected)}"
+                f"columns, channels; PIL.Image.fromarray(frame).resize(({columns}, {rows})) or frame[..., None] may help"
             )
         if image.dtype != np.uint8 and not (image.dtype.kind in "fb" and image.min() >= 0 and image.max() <= 1):
             numbers = f"numbers from {image.min()} to {image.max()}" if image.dtype.kind in "fiu" else "no numbers"
@@ -350,7 +342,7 @@ class PVM(Runner[StepResult]):
             return label
         box = check.array("label", np.asarray(check.unmasked("label", label), np.float32), (4,), np.float32)
         check.finite("label", box)
-        return [heat_target(box, *shape, self.wiring.frame) for shape in self.readouts.shapes]
+        return [heads.heat_target(box, *shape, self.wiring.frame) for shape in self.readouts.shapes]
 
     # Rates
 
@@ -358,20 +350,6 @@ class PVM(Runner[StepResult]):
     def rates(self) -> tuple[np.ndarray, np.ndarray]:
         """The rate and momentum of each layer, (L,), in force at the next tick."""
         return self.config.rates(self.tick)
-
-    def set_rate(self, rate: float, layer: int | None = None, momentum: float | None = None) -> None:
-        """Sets the rate from the next tick on, as an event of the configuration's schedule; obsolete events are dropped.
-
-        layer     None: all layers
-        momentum  None: unchanged. ValueError for a nonzero one if the model was created without momentum
-        """
-        if momentum and self.velocity is None:
-            raise ValueError(
-                f"momentum: found {momentum} for a model without momentum, expected None or 0; put one into its first schedule"
-            )
-        filled = len(self._schedule.slots) - 1 if self._schedule else 0  # ticks whose frames are in slots
-        event = (self.tick + filled, layer, float(rate), momentum)
-        self.config = self.config.with_rate(event, self.tick - 1)
 
     # Learned parameters
 
@@ -511,18 +489,6 @@ def _items(frames: Any, first: int) -> Iterator[Any]:
         ) from None
 
 
-def _remedy(shape: tuple[int, ...], expected: tuple[int, ...]) -> str:
-    """Returns a remedy for an array of this shape, in terms of NumPy or Pillow."""
-    streams, rows, columns, channels = expected
-    if streams > 1 and len(shape) == 4 and shape[1:] == expected[1:]:
-        return f"give a frame for each of the {streams} streams"
-    if shape[-2:] == (rows, columns):
-        return "put the channels last, with np.moveaxis or frame[..., None]"
-    if shape[-3:-1] == (rows, columns) and len(shape) > 2 and shape[-1] != channels:
-        return f"give it {channels} channel{'s' * (channels > 1)}"
-    return f"resize it: np.asarray(PIL.Image.fromarray(frame).resize(({columns}, {rows})))"
-
-
 def by_layer(published: np.ndarray, wiring: Wiring) -> list[np.ndarray]:
     """Returns published values, (B, H), by layer: (B, units, hidden), or (B, 1, all) if units of a layer differ."""
     ends = np.searchsorted(wiring.layer, np.arange(1, len(wiring.grids)))
@@ -532,3 +498,55 @@ def by_layer(published: np.ndarray, wiring: Wiring) -> list[np.ndarray]:
         part.reshape(len(published), -1, size.pop() if len(size) == 1 else part.shape[1])
         for part, size in zip(parts, sizes, strict=True)
     ]
+
+
+# Sizes
+
+
+def parameters(config: Config, wiring: Wiring) -> tuple[int, int]:
+    """Returns the numbers of weights and biases of the units, and of their readouts."""
+    readouts = heads.layout_of(wiring, config)[0].w_at[-1] if config.readout else 0
+    return int(weights_at(tape_layout(wiring, config))[-1]), int(readouts)
+
+
+def refuse_too_large(config: Config, copies: int, itemsize: int, ranks: int = 1) -> None:
+    """Raises MemoryError if the parameters cannot fit in this machine's memory, before anything is allocated.
+
+    copies  of each parameter: 2 with momentum
+    ranks   that partition them; each may have a machine to itself
+    """
+    least = min(itemsize * copies * fewest(config) // ranks, sys.maxsize)
+    memory = machine.memory()
+    if least > memory:
+        raise MemoryError(
+            f"pvm: found at least {least / 2**30:,.0f} GiB of parameters, expected less than the {memory / 2**30:,.0f} GiB of"
+            f" this machine; {REMEDY}"
+        )
+
+
+def refuse_more(source: object, config: Config, held: int) -> None:
+    """Raises ValueError if a configuration needs more numbers than were saved with it, before anything is allocated."""
+    published = sum(prod(grid) * size for grid, size in zip(config.grids, config.hidden, strict=True))
+    if published + prod(config.frame) > held:
+        raise ValueError(f"{source}: declares {published} hidden numbers, but holds {held} numbers; it was altered")
+
+
+def fewest(config: Config) -> int:
+    """Returns a lower bound of the units' parameters without wiring: one signal source per unit, near neighbours and tops."""
+    before, total, last = prod(config.block) * config.channels, 0, len(config.grids) - 1
+    tops = prod(config.grids[-1]) if config.top_to_all and config.wiring == "cuda" else 0
+    square = int(config.lateral_radius / 2**0.5)  # within the circle
+    for layer, (grid, h) in enumerate(zip(config.grids, config.hidden, strict=True)):
+        units = prod(grid)
+        total += units * (h * (len(config.features) * before + 1) + config.predict_steps * before * (h + 1))
+        if config.unit in ("simple", "change", "complex"):
+            beside = prod(_pairs(size, square) for size in grid) - (0 if config.self_context else units)
+            total += ((beside if layer < last or not tops else 0) * h + units * tops * config.hidden[-1]) * h
+        before = h
+    return total
+
+
+def _pairs(size: int, radius: int) -> int:
+    """Returns the pairs of places in a row that are no farther from each other than a radius; a place is its own pair too."""
+    reach = min(radius, size - 1)
+    return size + reach * (2 * size - reach - 1)

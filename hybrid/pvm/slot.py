@@ -29,7 +29,7 @@ class Rates:
     """
 
     def __init__(self, layer: np.ndarray, layout: TapeLayout, config: Config):
-        self._layer = layer
+        self._layer, self._config = layer, config
         # A change is predicted from two frames, and learned from the third.
         self._first = 2 if config.unit == "change" else layout.steps - 1
         self._in_force: Any = None  # the source of the rates and flags that are on the device, or in transfer
@@ -38,12 +38,12 @@ class Rates:
         """Discards the rates of frames that were filled in but not shown: the next frame sets its own."""
         self._in_force = None
 
-    def at(self, tick: int, config: Config, frozen: bool) -> TickRates:
+    def at(self, tick: int, frozen: bool) -> TickRates:
         """Returns the rates of a tick; the previous call must be for the preceding tick, or `forget`.
 
-        config  in its present state: `PVM.set_rate` adds to its schedule
         frozen  True: nothing learns
         """
+        config = self._config
         now, after = config.rates(tick), config.rates(tick + 1)
         early = tick < self._first  # there is no prediction yet
         learned = config.readout if not frozen else None

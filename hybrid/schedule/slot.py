@@ -16,7 +16,6 @@ class SlotState:
     Any other transition, such as filling it while in use, raises RuntimeError with the slot and both states.
 
     tick, micro  the batch and micro-batch that it holds; count: the number of its examples
-    final        True if the batch's last example is here
     examples     of the whole batch: their number, or the sum of their weights; divides batch sums into means
     loss         mean over these examples of loss times weight, in nats, once written by a stage
     events       of its stages, by name
@@ -27,7 +26,6 @@ class SlotState:
         self.micro = 0
         self.tick = -1
         self.count = 0  # examples in this slot
-        self.final = False
         self.examples: float = 0
         self.loss = 0.0
         self.events: dict[str, Any] = {}
@@ -139,7 +137,6 @@ class Slot(SlotState):
         with self._filling():
             self.events.clear()
             self.tick, self.micro, self.count = tick, micro, last - first
-            self.final = first < last == batch.examples
             self.scale = self._scale(tick)
             # Divisor of batch sums: 1 if all weights are 0, since the sums are then 0 too.
             self.examples = batch.total() or float(batch.examples > 0)

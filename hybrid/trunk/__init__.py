@@ -12,7 +12,7 @@ A kind of trunk is a file of this package, or of another distribution, which reg
                                               rejected before memory is allocated
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -44,7 +44,7 @@ class TrunkProtocol(Protocol):
     whole      group size of the examples of a batch, which no micro-batch cuts: the length of a sequence
     threaded   True: its numbers on the CPU depend on the thread count of its queue, which no measurement then chooses
     undelayed  the reason why it cannot start a batch before the previous one is finished, in words
-    falling, gradient, spans  of one whose work ranks can partition, see hybrid/trunk/__init__.py
+    gradient   of one whose work ranks can partition: a `Gradient`
     expect     of a trunk passed to Engine.load: expect(facts) prepares it to be filled as the described one
     """
 
@@ -125,16 +125,15 @@ class Stages:
     """A trunk with the stages forward, backward and update. A subclass has these methods:
 
     forward(slot)  writes slot.hidden_dev, and the data that backward needs, from slot.x_dev
-    falling(slot)  runs backward, last layers first: writes slot.x_grad_dev, if any, from slot.grad_dev (overwritten), and the
-                   gradient of the parameters to `gradient.next()`. After each step it yields the position from which on that
-                   gradient is complete; 0 at the end
+    fall(slot)     writes slot.x_grad_dev, if any, from slot.grad_dev (overwritten), and the gradient of the parameters to
+                   `gradient.next()`
     move(slot)     updates the parameters with the gradient accumulated since the last call, and clears it
 
     gradient  that of its parameters, once it is placed
     """
 
     forward: Callable[[Slot], None]
-    falling: Callable[[Slot], Iterator[int]]
+    fall: Callable[[Slot], None]
     move: Callable[[Slot], None]
     gradient: Any = None
     ready: tuple[str, ...] = ("backward", "x_grad out")
@@ -150,15 +149,9 @@ class Stages:
         return [Stage("update", "dense", self.move, ("backward",))]
 
     def backward(self, slot: Slot) -> None:
-        """Runs all of `falling`; adds the gradient to that of the previous micro-batches."""
-        for _ in self.falling(slot):
-            pass
+        """Runs `fall`; adds the gradient to that of the previous micro-batches."""
+        self.fall(slot)
         self.gradient.add(slot.micro)
-
-    @property
-    def spans(self) -> Sequence[slice]:
-        """The parts of the gradient that ranks sum as soon as they are complete, in the order of `falling`: here one."""
-        return [slice(0, self.gradient.size)]
 
 
 class Gradient:
@@ -175,19 +168,14 @@ class Gradient:
     def __init__(self, device: Any, size: int, merge: Callable[[Any, Any], None], dtype: DTypeLike = np.float32):
         self.size, self.dtype = size, np.dtype(dtype)
         self.flags = np.zeros(0, np.int8)
-        self._device, self._merge = device, merge
+        self._device = device
         self._arrays: list[Any] = []
-        self.divide((), [slice(0, size)])
+        self._begins: list[int] = []
+        self._sum = Sum(merge)
 
-    def divide(self, wholes: "Sequence[Node]", spans: Sequence[slice]) -> None:
-        """Sets the partition of the sum; called between two ticks.
-
-        wholes  the nodes of the tree that this process sums; empty: it has all micro-batches, and sums everything
-        spans   the parts of the arrays that are summed separately, each as soon as it is complete
-        """
+    def divide(self, wholes: "Sequence[Node]") -> None:
+        """Sets the nodes of the tree that this process sums, which otherwise sums everything; called between two ticks."""
         self._begins = [node.first for node in wholes]
-        self.spans = spans
-        self._sums = [Sum(self._merge) for _ in spans]
 
     def part(self, number: int = 0) -> Any:
         """Returns the array of a part, counted from the left; 0 has the total once all are added."""
@@ -197,28 +185,17 @@ class Gradient:
 
     def next(self) -> Any:
         """Returns zeros, for the gradient of the next micro-batch."""
-        return self.part(len(self._sums[-1]))
+        return self.part(len(self._sum))
 
     def add(self, micro: int) -> None:
         """Adds the gradient of this micro-batch, which is in the array from `next`."""
-        for span in range(len(self.spans)):
-            self.add_span(span, micro)
-
-    def add_span(self, span: int, micro: int) -> None:
-        """Adds a span of it, complete with all spans before it; the others follow."""
-        total = self._sums[span]
-        total.push(Node(micro, 1), self.part(len(total))[self.spans[span]])
+        self._sum.push(Node(micro, 1), self.next())
         self._last = micro
 
     def close(self) -> None:
         """Ends the tick's micro-batches: each nonempty node of `wholes` becomes one part; a second call has no effect."""
-        for span in range(len(self.spans)):
-            self.close_span(span)
-
-    def close_span(self, span: int) -> None:
-        """Ends one span in the same way."""
-        if len(self._sums[span]):
-            self._sums[span].close(max((begin for begin in self._begins if begin <= self._last), default=0))
+        if len(self._sum):
+            self._sum.close(max((begin for begin in self._begins if begin <= self._last), default=0))
 
 
 class Node(NamedTuple):

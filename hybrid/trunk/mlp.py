@@ -2,52 +2,46 @@
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from .. import backend, check, optimisers
-from ..contract import Layer, Move, Passed
+from ..contract import Layer, Move
 from ..optimisers import SGD, Adam, Dense
 from ..schedule.schedule import Buffers
 from ..schedule.slot import Slot
 from ..settings import number, option, positive
 from . import Gradient, Stages
 
-ACTIVATIONS = ("logistic", "rational", "tanh", "relu", "gelu", "linear")
-RECTIFIED = ("relu", "gelu")  # they halve the variance, so their initial weights are larger
-SPAN = 4096  # minimum numbers of a span: a message of 16 KiB takes about as long as its latency
-ALIGNED = 32  # alignment of spans in numbers, for GPU loads
-RATES = {"sgd": 0.1, "nesterov": 0.1, "adagrad": 0.01, "adam": 0.001, "adamw": 0.001}
+ACTIVATIONS = ("logistic", "rational", "tanh", "relu", "linear")
+RATES = {"sgd": 0.1, "adagrad": 0.01, "adam": 0.001, "adamw": 0.001}
 NO_MOMENTUM = dict.fromkeys(("adagrad", "adam", "adamw"))
-USUAL_RATES = {"nesterov": "sgd"} | {name: RATES[name] for name in NO_MOMENTUM}  # of the command line
+USUAL_RATES = {name: RATES[name] for name in NO_MOMENTUM}  # of the command line
 
 
 class MLP(Stages):
     """An MLP of any depth, trained on the mean loss of a batch.
 
     sizes       inputs, the width of every hidden layer, outputs
-    activation  of all layers, or (of hidden layers, of the last one): "logistic", "rational", "tanh", "relu", "gelu", "linear"
+    activation  of all layers, or (of hidden layers, of the last one): "logistic", "rational", "tanh", "relu", "linear"
     bias        True: layers have a bias
     dropout     dropout rate of hidden activations in training, while others are divided by 1 - dropout. The mask is a function
                 of seed, tick, micro-batch, layer and position: the same on every device and after a resume
-    layer_norm  True: hidden layers have one, with gain and shift
-    residual    True: hidden layers that are as wide as their input add it to their output
 
-    A hidden layer is: linear -> norm -> activation -> dropout -> + input; the last one: linear -> activation.
+    A hidden layer is: linear -> activation -> dropout; the last one: linear -> activation.
 
-    optimiser   "sgd", "nesterov", "adagrad", "adam", "adamw", or one with its numbers: SGD(0.05, momentum=0.9), Adam(0.001,
-                betas=(0.9, 0.99)), AdamW(decay=0.1, clip=1.0); its rate is a step on the mean of the loss over a batch
-                (default: 0.1, of Adagrad 0.01, of Adam and AdamW 0.001)
-    seed        draws weights and dropout: uniform weights of variance 2 / (fan in + fan out), or 2 / fan in under relu and gelu
+    optimiser   "sgd", "adagrad", "adam", "adamw", or one with its numbers: SGD(0.05, momentum=0.9), Adam(0.001, betas=(0.9,
+                0.99)), AdamW(decay=0.1, clip=1.0); its rate is a step on the mean of the loss over a batch (default: 0.1, of
+                Adagrad 0.01, of Adam and AdamW 0.001)
+    seed        draws weights and dropout: uniform weights of variance 2 / (fan in + fan out), or 2 / fan in under relu
 
     pickle and copy make a trunk with its own parameters, which is not yet placed.
 
     Memory: 8 bytes per weight (itself and its gradient) and 4 for each state of the optimiser: sgd 8, with momentum 12, adagrad
-    12, adam 16; an example in flight takes 8 bytes per activation, and 4 more in hidden layers with norm, input or gelu. Raises
-    ValueError for contradictory or invalid settings.
+    12, adam 16; an example in flight takes 8 bytes per activation. Raises ValueError for contradictory or invalid settings.
     """
 
     kind = "mlp"
@@ -61,16 +55,13 @@ class MLP(Stages):
         *,
         bias: bool = True,
         dropout: float = 0.0,
-        layer_norm: bool = False,
-        residual: bool = False,
         optimiser: str | Dense = "sgd",
         seed: int = 0,
     ):
         hidden, last = _pair(activation)
-        form = {"bias": bias, "layer_norm": layer_norm, "residual": residual}
-        self.layers = _layers(sizes, hidden, last, dropout=dropout, **form)
+        self.layers = _layers(sizes, hidden, last, bias=bool(bias), dropout=dropout)
         self.inputs, self.outputs = self.layers[0].inputs, self.layers[-1].outputs
-        self.activation, self.last, self._form = hidden, last, form
+        self.activation, self.last, self.bias = hidden, last, bias
         self.dropout, self.seed = float(dropout), check.whole("seed", seed, 0)
         self.weights = _initial(self.layers, np.random.default_rng([self.seed, 2]))
         settings: Any = optimisers.taken(optimiser, optimisers.TRUNK)
@@ -84,42 +75,24 @@ class MLP(Stages):
         self.optimiser.place(device, kernels)
 
     def buffers(self) -> Buffers:
-        """Returns the outputs and saved values of layers, and the gradients of the outputs."""
-        kept: dict[str, int] = {}
-        grads: dict[str, int] = {}
-        for place, layer in enumerate(self.layers):
-            out, before, spread = self._names(place)
-            kept |= {before: layer.outputs} if layer.kept else {}
-            kept |= {spread: 1} if layer.norm else {}
-            kept[out] = layer.outputs
-            grads[self._grad(place)] = layer.outputs
+        """Returns the outputs of layers and their gradients."""
+        kept = {self._out(place): layer.outputs for place, layer in enumerate(self.layers)}
+        grads = {self._grad(place): layer.outputs for place, layer in enumerate(self.layers)}
         return Buffers(kept | grads, begun=tuple(kept))
 
     def forward(self, slot: Slot) -> None:
         x = slot.x_dev
-        for layer, passed, key in zip(self.layers, self._passed(slot), self._keys(slot), strict=True):
-            self._kernels.forward(passed, layer, self._weights, x, key)
-            x = passed.out
+        for layer, out, key in zip(self.layers, self._outs(slot), self._keys(slot), strict=True):
+            self._kernels.forward(out, layer, self._weights, x, key)
+            x = out
 
-    def falling(self, slot: Slot) -> Iterator[int]:
-        passed, keys, weight_grad = self._passed(slot), self._keys(slot), self.gradient.next()
+    def fall(self, slot: Slot) -> None:
+        outs, keys, weight_grad = self._outs(slot), self._keys(slot), self.gradient.next()
         for place in reversed(range(len(self.layers))):
-            x = passed[place - 1].out if place else slot.x_dev
+            x = outs[place - 1] if place else slot.x_dev
             x_grad, out_grad = (getattr(slot, f"{self._grad(number)}_dev") for number in (place - 1, place))
             written = (x_grad, weight_grad, out_grad, self._work)
-            self._kernels.backward(*written, self.layers[place], self._weights, passed[place], x, keys[place])
-            yield self.layers[place].at
-
-    @property
-    def spans(self) -> list[slice]:
-        """The spans, one per layer; those of fewer than SPAN numbers are merged with the next; see Stages."""
-        spans, end = [], self.weights.size
-        for layer in reversed(self.layers):
-            begin = -(-layer.at // ALIGNED) * ALIGNED
-            if end - begin >= SPAN or not begin:
-                spans.append(slice(begin, end))
-                end = begin
-        return spans
+            self._kernels.backward(*written, self.layers[place], self._weights, outs[place], x, keys[place])
 
     def move(self, slot: Slot) -> None:
         self.gradient.close()
@@ -132,7 +105,8 @@ class MLP(Stages):
     def describe(self) -> dict[str, Any]:
         sizes = [self.inputs, *(layer.outputs for layer in self.layers)]
         form: dict[str, Any] = {"kind": self.kind, "sizes": sizes, "activation": self.activation, "last": self.last}
-        return form | self._form | {"dropout": self.dropout} | self.optimiser.describe() | {"seed": self.seed}
+        form |= {"bias": self.bias, "dropout": self.dropout}
+        return form | self.optimiser.describe() | {"seed": self.seed}
 
     def fetch(self) -> None:
         backend.fetch_arrays(self._device, self._pairs())
@@ -145,13 +119,8 @@ class MLP(Stages):
             self.fetch()
         return _restored, (self.describe(), self.parameters())
 
-    def _passed(self, slot: Slot) -> list[Passed]:
-        passed = []
-        for place, layer in enumerate(self.layers):
-            out, before, spread = (f"{name}_dev" for name in self._names(place))
-            kept = (getattr(slot, before) if layer.kept else None, getattr(slot, spread) if layer.norm else None)
-            passed.append(Passed(getattr(slot, out), *kept))
-        return passed
+    def _outs(self, slot: Slot) -> list[Any]:
+        return [getattr(slot, f"{self._out(place)}_dev") for place in range(len(self.layers))]
 
     def _keys(self, slot: Slot) -> Sequence[int | None]:
         """Returns the random keys of the layers' dropout masks; None for all without dropout."""
@@ -160,10 +129,9 @@ class MLP(Stages):
         drawn = np.random.SeedSequence((self.seed, slot.tick, slot.micro))
         return [int(key) >> 1 for key in drawn.generate_state(len(self.layers), np.uint64)]
 
-    def _names(self, place: int) -> tuple[str, str, str]:
-        """Returns the names of the arrays that a layer writes; the outputs of the last one are the hidden vectors."""
-        out = "hidden" if place == len(self.layers) - 1 else f"inner{place}"
-        return out, f"before{place}", f"spread{place}"
+    def _out(self, place: int) -> str:
+        """Returns the name of a layer's output; that of the last one is the hidden vectors."""
+        return "hidden" if place == len(self.layers) - 1 else f"inner{place}"
 
     def _grad(self, place: int) -> str:
         """Returns the name of the gradient of a layer's output; -1: of the first one's input."""
@@ -182,10 +150,8 @@ def _pair(activation: Any) -> tuple[Any, Any]:
     return activation[0], activation[1]
 
 
-def _layers(
-    sizes: Any, activation: str, last: str | None, *, bias: bool, dropout: float, layer_norm: bool, residual: bool
-) -> list[Layer]:
-    """Returns a layer for each pair of neighbouring sizes, only hidden ones with norm, dropout, input; ValueError as MLP."""
+def _layers(sizes: Any, activation: str, last: str | None, *, bias: bool, dropout: float) -> list[Layer]:
+    """Returns a layer for each pair of neighbouring sizes, only hidden ones with dropout; ValueError as MLP."""
     if not isinstance(sizes, Sequence | np.ndarray) or isinstance(sizes, str) or len(sizes) < 2:
         raise ValueError(f"sizes: found {sizes!r}, expected the inputs, the width of every hidden layer, the outputs")
     sizes = [check.whole(f"sizes[{place}]", size, 1) for place, size in enumerate(sizes)]
@@ -193,37 +159,26 @@ def _layers(
     last = activation if last is None else check.choice("last", last, ACTIVATIONS)
     if check.number("dropout", dropout, 0) >= 1:
         raise ValueError(f"dropout: found {dropout}, expected a number below 1")
-    for name, wanted in (("dropout", dropout), ("layer_norm", layer_norm)):
-        if wanted and len(sizes) == 2:
-            raise ValueError(f"{name}: found {wanted}, but sizes {sizes} have no hidden layer; leave it out")
-    if residual and not any(n == o for n, o in itertools.pairwise(sizes[:-1])):
-        raise ValueError(f"residual: found True, but in sizes {sizes} no hidden layer is as wide as its input")
+    if dropout and len(sizes) == 2:
+        raise ValueError(f"dropout: found {dropout}, but sizes {sizes} have no hidden layer; leave it out")
     made: list[Layer] = []
     at = 0
     for place, (n, o) in enumerate(itertools.pairwise(sizes)):
         hidden = place < len(sizes) - 2
-        has = (bool(bias), bool(layer_norm) and hidden, bool(residual) and hidden and n == o)
-        made.append(Layer(n, o, at, *has, activation if hidden else last, float(dropout) if hidden else 0.0))
-        at += _numbers(made[-1])
+        made.append(Layer(n, o, at, bias, activation if hidden else last, float(dropout) if hidden else 0.0))
+        at += o * (n + bias)
     return made
 
 
-def _numbers(layer: Layer) -> int:
-    return layer.outputs * (layer.inputs + layer.bias + 2 * layer.norm)
-
-
 def _initial(made: Sequence[Layer], rng: np.random.Generator) -> np.ndarray:
-    """Returns uniform weights, gains of 1, biases and shifts of 0. Their variance is 2 / (fan in + fan out) (Glorot and Bengio
-    2010), or 2 / fan in under relu and gelu (He et al. 2015, arXiv:1502.01852).
+    """Returns uniform weights, and biases of 0. The variance is 2 / (fan in + fan out) (Glorot and Bengio 2010), or 2 / fan in
+    under relu, which halves it (He et al. 2015, arXiv:1502.01852).
     """
-    weights = np.zeros(sum(map(_numbers, made)), np.float32)
+    weights = np.zeros(sum(layer.outputs * (layer.inputs + layer.bias) for layer in made), np.float32)
     for layer in made:
-        fans = layer.inputs + (0 if layer.activation in RECTIFIED else layer.outputs)
+        fans = layer.inputs + (0 if layer.activation == "relu" else layer.outputs)
         bound, matrix = np.sqrt(6 / fans), layer.inputs * layer.outputs
         weights[layer.at : layer.at + matrix] = rng.uniform(-bound, bound, matrix)
-        if layer.norm:
-            gain = layer.at + matrix + layer.outputs * layer.bias
-            weights[gain : gain + layer.outputs] = 1
     return weights
 
 
@@ -254,9 +209,8 @@ class Optimiser:
         if self.clip is not None:
             self._kernels.clip(self._work, grad, 1 / examples, self.clip)
         move = Move(self.rate * scale, 1 / examples, self.decay, self._work)
-        if self.name in ("sgd", "nesterov"):
-            velocity = self._state.get("velocity")
-            self._kernels.sgd(weights, velocity, grad, move, self.momentum, self.name == "nesterov")
+        if self.name == "sgd":
+            self._kernels.sgd(weights, self._state.get("velocity"), grad, move, self.momentum)
         elif self.name == "adagrad":
             self._kernels.adagrad(weights, self._state["squares"], grad, move)
         else:
@@ -318,7 +272,10 @@ def make(inputs: int, outputs: int, options: Mapping[str, Any], *, seed: int) ->
 
 
 def rebuild(*, sizes: list[int], activation: str, last: str, optimiser: str, **facts: Any) -> MLP:
-    """Returns the trunk from describe()."""
+    """Returns the trunk from describe(); of an older one too, whose layers had neither norm nor input added."""
+    for name in ("layer_norm", "residual"):
+        if facts.pop(name, False):
+            raise ValueError(f"{name}: found True in the checkpoint, which an MLP has no longer; use a TorchTrunk")
     numbers = {name: facts.pop(name) for name in ("rate", "momentum", "betas", "decay", "clip")}
     moves: Any = optimisers.named(optimiser, optimisers.TRUNK, **numbers)
     activations: Any = activation, last

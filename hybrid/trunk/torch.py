@@ -130,7 +130,7 @@ class TorchTrunk(Stages):
                 self._graphs[slot.micro] = x, out
             self._place.tensor(slot.hidden_dev).copy_(out.detach())
 
-    def falling(self, slot: Slot) -> Iterator[int]:
+    def fall(self, slot: Slot) -> None:
         # The gradients of the parameters are those of the mean: the division applies to the few numbers of slot.grad_dev.
         with self._place.stage(self.seed, slot.tick, slot.micro, BACKWARD):
             x, out = self._graphs.pop(slot.micro)
@@ -141,7 +141,6 @@ class TorchTrunk(Stages):
             if x.requires_grad:
                 written = self._place.tensor(slot.x_grad_dev)
                 written.zero_() if x.grad is None else written.copy_(x.grad).mul_(slot.examples)
-        yield 0
 
     def move(self, slot: Slot) -> None:
         rates = [(group, group["lr"]) for group in self.optimiser.param_groups if "lr" in group]

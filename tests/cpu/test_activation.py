@@ -1,11 +1,9 @@
 import functools
-import math
 import re
 
 import numba
 import numpy as np
 import pytest
-from scipy import special
 
 from cpu.vectors import activation
 
@@ -89,26 +87,6 @@ def test_how_wrong_a_logistic_regression_is(turn):
     np.testing.assert_allclose(loss, EXPECTED["softplus"](away), rtol=4 * EPS, atol=5e-45)
 
 
-def test_gelu_is_near_its_formula_in_float32():
-    """Absolutely, which is what a layer needs: relatively its far tail is as good as its exponential."""
-    x = points("logistic")
-    exact = x.astype(float)
-    for name, expected in (
-        ("normal_cdf", special.ndtr(exact)),
-        ("gelu", exact * special.ndtr(exact)),
-        ("gelu_slope", special.ndtr(exact) + exact * np.exp(-exact * exact / 2) / np.sqrt(2 * np.pi)),
-    ):
-        y, y64 = np.empty_like(x), np.empty(x.size)
-        run = loop(name)
-        run(y, x)
-        run(y64, exact)
-        np.testing.assert_allclose(y, expected, rtol=4 * EPS, atol=4 * EPS)
-        np.testing.assert_allclose(y64, expected, rtol=1e-13, atol=1e-15)
-    for s in (-1.5, 0.0, 0.7):  # called from Python
-        assert activation.normal_cdf(s) == pytest.approx(special.ndtr(s), rel=1e-14)
-        assert activation.normal_pdf(s) == pytest.approx(math.exp(-s * s / 2) / math.sqrt(2 * math.pi), rel=1e-14)
-
-
 @pytest.mark.parametrize(
     ("name", "x", "expected"),
     [
@@ -129,13 +107,13 @@ def test_exact_values_and_nan(name, x, expected):
 
 @pytest.mark.parametrize("name", sorted(activation.CODES.keys() - {"rational2023"}))  # its slope is wrong, see below
 def test_slope_is_the_derivative(name):
-    """Central differences in float64, from what backward has: the activation, for GELU s itself."""
+    """Central differences in float64, from what backward has: the activation."""
     s = np.concatenate([np.linspace(-6, 6, 400), [-1e-3, 1e-3]])  # 0, where relu has a corner, is not among them
     a, above, below = s.copy(), s + 1e-6, s - 1e-6
     for values in (a, above, below):
         activate(values, activation.CODES[name])
     delta = np.full(s.size, 3.0)
-    times_slope(delta, s if name == "gelu" else a, activation.CODES[name])
+    times_slope(delta, a, activation.CODES[name])
     np.testing.assert_allclose(delta, 3 * (above - below) / 2e-6, rtol=0, atol=1e-8)
 
 
@@ -146,7 +124,7 @@ def test_the_slope_of_2023_is_half_in_the_middle_and_two_ninths_at_the_ends():
     np.testing.assert_array_equal(delta, [2 / 9, 1 / 2, 2 / 9])
 
 
-@pytest.mark.parametrize("name", [*EXPECTED, "gelu", "gelu_slope"])
+@pytest.mark.parametrize("name", EXPECTED)
 def test_a_loop_over_an_array_is_vectorised(name):
     run = loop(name)
     x = np.zeros(8, np.float32)

@@ -42,8 +42,8 @@ BESIDE = {
 }
 DEEP = {
     "plain": {"optimiser": SGD(momentum=0.5)},
-    "adagrad": {"optimiser": Adagrad(0.01), "activation": "gelu"},
-    "all": {"layer_norm": True, "residual": True, "dropout": 0.25, "optimiser": AdamW(0.003, clip=0.5)},
+    "adagrad": {"optimiser": Adagrad(0.01), "activation": "relu"},
+    "all": {"dropout": 0.25, "optimiser": AdamW(0.003, clip=0.5)},
 }
 
 

@@ -81,18 +81,18 @@ def test_they_change_no_byte(gpu, cuda, monkeypatch, without, name, ahead, toget
     assert bytes_of(model) == end
 
 
-def test_nor_do_they_where_the_user_changes_rates_between_two_frames(cuda, without, monkeypatch):
+def test_nor_do_they_where_the_user_freezes_the_model_between_two_frames(cuda, without, monkeypatch):
+    moving = dataclasses.replace(BLIND, schedule=((0, None, 0.05, 0.3), (16, 1, 0.015, None), (23, 0, 0.022, None)))
+
     def changed(model):
         for tick in range(TICKS):
             model.step(Scene(TICKS)[tick].image[0])
-            if tick in (15, 22):
-                model.set_rate(0.001 * tick, layer=tick % 2)
             model.frozen = tick in (18, 19)
         return bytes_of(model)
 
-    found = changed(PVM(BLIND, device=cuda))
+    found = changed(PVM(moving, device=cuda))
     monkeypatch.setattr(Recorder, "run", plain)
-    assert found == changed(PVM(BLIND, device=cuda))
+    assert found == changed(PVM(moving, device=cuda))
 
 
 def test_frames_of_bytes_and_of_numbers_take_turns(cuda, monkeypatch):

@@ -311,13 +311,13 @@ def layer(gpu: Gpu, kind: str) -> Iterator[Check]:
     own, key = layers.layer(kind, 33, 40, at=3), 12345
     many, batch = 3 + layers.size(own), 70
     weights, x, out_grad = gpu.normal(many, scale=0.3), gpu.normal(batch, own.inputs), gpu.normal(batch, 40)
-    passed = layers.passed(own, batch, lambda shape, dtype: gpu.empty(*shape))
+    out = gpu.empty(batch, 40)
     work, there = gpu.poisoned(gpu.do(mlp.workspace, 40, F32)), (gpu.put(weights), gpu.put(x))
-    gpu.do(mlp.forward, passed, own, *there, key)
+    gpu.do(mlp.forward, out, own, *there, key)
     x_grad, weight_grad = gpu.empty(batch, own.inputs), gpu.put(np.ones(many))
-    gpu.do(mlp.backward, x_grad, weight_grad, gpu.put(out_grad), work, own, there[0], passed, there[1], key)
+    gpu.do(mlp.backward, x_grad, weight_grad, gpu.put(out_grad), work, own, there[0], out, there[1], key)
     slopes = layers.backward(own, weights, x, out_grad.astype(float), key)
-    yield Check("out", gpu.get(passed.out), layers.forward(own, weights, x, key).out)
+    yield Check("out", gpu.get(out), layers.forward(own, weights, x, key))
     yield Check("gradient of x", gpu.get(x_grad), slopes[0])
     yield Check("gradient of weights", gpu.get(weight_grad), 1 + slopes[1], 1.0)
 

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-STATES = {"sgd": (), "momentum": ("velocity",), "nesterov": ("velocity",), "adagrad": ("squares",)}
+STATES = {"sgd": (), "momentum": ("velocity",), "adagrad": ("squares",)}
 STATES |= {"adam": ("mean", "squares"), "adamw": ("mean", "squares")}
 BETAS = (0.8, 0.95)
 MOMENTUM = 0.9
@@ -45,10 +45,6 @@ class Moved:
         self.velocity = MOMENTUM * self.velocity - move.rate * g
         self.weights += self.velocity
 
-    def _nesterov(self, g, move):
-        self.velocity = MOMENTUM * self.velocity - move.rate * g
-        self.weights += MOMENTUM * self.velocity - move.rate * g
-
     def _adagrad(self, g, move):
         self.squares += g * g
         self.weights -= move.rate * g / (np.sqrt(self.squares) + 1e-10)
@@ -72,5 +68,4 @@ def call(kernels: Any, kind: str, arrays: dict[str, Any], move: Move, updates: i
     if kind.startswith("adam"):
         state = (arrays["mean"], arrays["squares"])
         return kernels.adam, (weights, *state, grad, move, BETAS, updates, kind == "adamw")
-    momentum = 0.0 if kind == "sgd" else MOMENTUM
-    return kernels.sgd, (weights, arrays.get("velocity"), grad, move, momentum, kind == "nesterov")
+    return kernels.sgd, (weights, arrays.get("velocity"), grad, move, 0.0 if kind == "sgd" else MOMENTUM)

@@ -10,8 +10,8 @@ from ... import console
 from ...feeds.video.frames import Frames
 from ...pvm import evaluate, film, presets
 from ...pvm.film import DREAMT, FIELDS, WATCHED
+from ...pvm.model import parameters
 from ...pvm.originals import checkpoint
-from ...pvm.sizes import parameters
 from ...pvm.source import CONFIG, VIDEO_HELP, clips
 from ...pvm.wiring import wire
 from ...settings import positive, whole

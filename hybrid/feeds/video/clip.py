@@ -198,7 +198,12 @@ def placed(box: np.ndarray, size: tuple[int, int], shape: Shape) -> np.ndarray:
 
 def labels_beside(path: Path) -> Path | None:
     """Returns the box file of a video, which has the video's name with the suffix .txt or .csv; None if missing."""
-    texts = [file for file in (path.with_suffix(".txt"), path.with_suffix(".csv")) if file.exists()]
+    name = only_labels(path, [path.stem + suffix for suffix in (".txt", ".csv") if path.with_suffix(suffix).exists()])
+    return path.with_name(name) if name else None
+
+
+def only_labels(path: Path | str, texts: Sequence[str]) -> str | None:
+    """Returns the name of the box file of a clip, None if there is none; ValueError for several."""
     if len(texts) > 1:
-        raise ValueError(f"{path}: beside it are both {texts[0].name} and {texts[1].name}; expected one file of labels")
+        raise ValueError(f"{path}: found both {texts[0]} and {texts[1]}, expected one file of labels")
     return texts[0] if texts else None

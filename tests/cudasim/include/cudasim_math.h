@@ -14,7 +14,6 @@ inline float min(float a, float b) { return fminf(a, b); }
 inline float max(float a, float b) { return fmaxf(a, b); }
 
 inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
-inline float normcdff(float x) { return 0.5f * erfcf(-x * 0.70710678f); }
 inline float __fdividef(float a, float b) { return a / b; }
 
 inline int __popc(unsigned x) { return __builtin_popcount(x); }

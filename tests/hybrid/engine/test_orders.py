@@ -58,7 +58,7 @@ def test_no_array_is_allocated_in_the_loop(kind, overlap, deep):
     width, batch = 32, 2048
     embedding = Embedding(CLASSES, width, per_example=CONTEXT)
     made = kind(Feed.counts, width, batch=batch)
-    every = {"dropout": 0.1, "layer_norm": True, "residual": True, "optimiser": AdamW(clip=1.0)}
+    every = {"dropout": 0.1, "optimiser": AdamW(clip=1.0)}
     dense = MLP((embedding.outputs, 64, 64, width), **every) if deep else MLP([embedding.outputs, 64, width])
     trained = Engine(embedding, dense, made, threads=2, device="cpu", pipeline=Pipeline(overlap=overlap))
     risen = rise(trained.run(Prepared(batch)))

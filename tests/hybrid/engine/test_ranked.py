@@ -27,10 +27,6 @@ def test_ranks_learn_what_one_process_does(tmp_path):
     succeed(RANKS, "equal", tmp_path, *MODELS, ranks=3, limit=480)
 
 
-def test_a_span_crosses_before_backward_of_the_layers_before_it_ends(tmp_path):
-    succeed(RANKS, "spans", tmp_path, ranks=2)
-
-
 def test_a_failure_is_the_same_on_all_ranks(tmp_path):
     succeed(RANKS, "failures", tmp_path, ranks=2)
 

@@ -10,7 +10,7 @@ from hybrid.cli import main
 from hybrid.feeds.video.film import Film
 from hybrid.feeds.video.frames import Frames
 from hybrid.feeds.video.open import open_clips
-from hybrid.pvm import reports
+from hybrid.models import pvm
 from hybrid.pvm.config import Config
 from hybrid.pvm.live import Latest
 from hybrid.pvm.model import PVM
@@ -114,13 +114,13 @@ def test_errors_of_a_report_are_means_over_the_last_tenth_of_the_curve_and_two_p
     numbers = range(1, points + 1)
     curve = [{"step": 10 * n, "error": [n, 2, n / 2], "prediction": n, "last_frame": 2} for n in numbers]
     latest = Latest(model, 1.0, "synthetic")
-    found = reports.report(model, {"curve": curve, "seconds": 1.0}, 5.0, latest)
+    found = pvm.report_of(model, {"curve": curve, "seconds": 1.0}, 5.0, latest)
     assert found["error"] == [error, 2, error / 2]
     assert (found["prediction_error"], found["last_frame_error"]) == (error, 2)
     assert found["averaged_from_step"] == since
-    told = reports.text(found | {"run": "r", "model_bytes": 3 << 20, "peak_memory_bytes": 5 << 30})
+    told = pvm.training_text(found | {"run": "r", "model_bytes": 3 << 20, "peak_memory_bytes": 5 << 30})
     assert "memory            3 MiB of the model, 5,120 MiB of the process\n" in told
-    assert "process" not in reports.text(found | {"run": "r", "peak_memory_bytes": None})
+    assert "process" not in pvm.training_text(found | {"run": "r", "peak_memory_bytes": None})
 
 
 def test_readouts_are_left_out_where_there_are_no_labels_unless_asked_for(capsys, tmp_path):

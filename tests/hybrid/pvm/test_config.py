@@ -81,8 +81,8 @@ def test_context_is_silent_before_its_step():
     ("fields", "message"),
     [
         ({"name": ""}, "name: found ''"),
-        ({"name": "a\nb"}, r"name: found 'a\\nb', expected a word of one line, all of whose characters print"),
-        ({"name": "a" * 201}, "name: found 201 characters, expected at most 200"),
+        ({"name": "a\nb"}, r"name: found 'a\\nb', expected a word of at most 200 printed characters"),
+        ({"name": "a" * 201}, "name: found 'a{59}, expected a word of at most 200 printed characters"),
         ({"grids": ()}, "grids: found none"),
         ({"grids": (3, (1, 2, 3))}, r"grids\[1\]: found \(1, 2, 3\), expected a number or"),
         ({"block": (5, 0)}, "block columns: found 0"),
@@ -135,30 +135,6 @@ def test_what_just_fits_and_fields_of_older_checkpoints_are_taken():
     Config(lateral_at=0, feedback_at=0, schedule=((0, 0, 0.0, 0.0),), tau=0)
     Config(tau=1, fan_in=1, fan_in_radius=0, lateral_radius=0, channels=1, predict_steps=2)
     Config(fan_in_radius=0.5**0.5, readout=Readout(hidden=(1,), start=0, momentum=0, schedule=((0, 0),)))
-
-
-def test_rates_set_again_and_again_keep_the_schedule_short_and_say_the_same():
-    """Beside a schedule that only grows, at every step that is still to come, and the one before."""
-    rng = np.random.default_rng(0)
-    schedule = (0, None, 0.1, 0.5), (30, 1, 0.2, None), (5000, None, 0.3, 0.0)
-    short = long = Config(grids=(2, 1, 1), schedule=schedule, readout=None)
-    for now in range(0, 600, 2):
-        for _ in range(2):
-            layer = None if rng.random() < 0.2 else int(rng.integers(3))
-            momentum = float(rng.integers(3)) / 10 if rng.random() < 0.3 else None
-            event = (now + int(rng.integers(3)), layer, round(float(rng.random()), 3), momentum)
-            short = short.with_rate(event, now - 1)
-            long = dataclasses.replace(long, schedule=(*long.schedule, event))
-        for step in (now - 1, now, now + 1, now + 2, now + 3, 4999, 5000):
-            assert np.array_equal(short.rates(step), long.rates(step)), (now, step)
-    assert len(short.schedule) < 20 and len(long.schedule) == 603
-    assert (5000, None, 0.3, 0.0) in short.schedule
-
-
-def test_a_model_keeps_its_velocity_when_momentum_is_set_to_nothing():
-    still = Config(grids=1, schedule=((0, None, 0.1, 0.5),), readout=None).with_rate((0, None, 0.2, 0.0), -1)
-    assert any(momentum for *_, momentum in still.schedule)
-    assert [part.tolist() for part in still.rates(0)] == [[0.2], [0.0]]
 
 
 def test_a_schedule_is_stretched_to_other_steps_where_it_says_how_many_it_is_for():

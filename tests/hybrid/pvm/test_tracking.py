@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hybrid.pvm import tracking
+from hybrid.pvm import evaluate
 
 ABSENT = (0, 0, 0, 0)
 
@@ -20,13 +20,13 @@ def test_overlap_by_hand():
     a = boxes((0, 0, 4, 2), (0, 0, 4, 2), (0, 0, 4, 2), ABSENT, (1, 1, 3, 3))
     b = boxes((2, 1, 4, 2), (4, 0, 4, 2), ABSENT, ABSENT, (2, 2, 1, 1))
     expected = [2 / (8 + 8 - 2 + 1e-5), 0, 0, 0, 1 / (9 + 1e-5)]
-    np.testing.assert_array_equal(tracking.overlap(a, b), expected)
-    np.testing.assert_array_equal(tracking.overlap(b, a), expected)
+    np.testing.assert_array_equal(evaluate.overlap(a, b), expected)
+    np.testing.assert_array_equal(evaluate.overlap(b, a), expected)
 
 
 def test_scores_by_hand():
     target = (40, 20, 10, 10)
-    scores = tracking.score(
+    scores = evaluate.score(
         boxes(target, target, target, target, ABSENT, ABSENT),
         boxes(target, (43, 24, 10, 10), (60, 20, 10, 10), ABSENT, ABSENT, target),
     )
@@ -46,8 +46,8 @@ box = st.tuples(whole, whole, extent, extent)
 @given(st.lists(st.tuples(box, box), min_size=1, max_size=8))
 def test_figures_are_those_of_a_plain_count(pairs):
     truth, found = (boxes(*one) for one in zip(*pairs, strict=True))
-    scores = tracking.score(truth, found)
-    overlaps = tracking.overlap(truth, found)
+    scores = evaluate.score(truth, found)
+    overlaps = evaluate.overlap(truth, found)
     targets = sum(w > 0 and h > 0 for (_, _, w, h), _ in pairs)
     if targets:
         plain = [sum(one > at for one in overlaps) / targets for at in np.linspace(0, 1, 100)]
@@ -69,18 +69,18 @@ def test_figures_are_those_of_a_plain_count(pairs):
     ],
 )
 def test_what_is_undefined_is_said_and_null_in_json(truth, why):
-    scores = tracking.score(boxes(*truth), boxes(*truth))
+    scores = evaluate.score(boxes(*truth), boxes(*truth))
     found = json.loads(json.dumps(scores.as_dict(), allow_nan=False))
     assert (found["frames"], found["undefined"]) == (len(truth), why)
     assert (found["success"] is None) == bool(why) and (found["accuracy"] is None) == (not truth)
-    assert why in tracking.text({"null": scores})
+    assert why in evaluate.table({"null": scores})
 
 
 def test_trackers_begin_with_the_first_target():
     label, said = (5, 6, 7, 8), ((1, 1, 1, 1), (2, 2, 2, 2), (3, 3, 3, 3))
-    found = tracking.begun(boxes(ABSENT, label, ABSENT), {"one": boxes(*said)})
+    found = evaluate.begun(boxes(ABSENT, label, ABSENT), {"one": boxes(*said)})
     middle = [38.4, 38.4, 19.2, 19.2]
     assert found["one"].tolist() == [list(ABSENT), list(said[1]), list(said[2])]
     assert found["null"].tolist() == [list(ABSENT), list(label), list(label)]
     np.testing.assert_allclose(found["centre"], [ABSENT, middle, middle], rtol=1e-6)
-    assert not any(one.any() for one in tracking.begun(boxes(ABSENT), {"one": boxes(label)}).values())
+    assert not any(one.any() for one in evaluate.begun(boxes(ABSENT), {"one": boxes(label)}).values())

@@ -18,16 +18,6 @@ def test_fill_copies_a_part_of_a_batch_of_contexts():
     assert slot.ids.tolist() == [3, 4, 5, 6, 7, 8]
 
 
-@pytest.mark.parametrize(("examples", "final"), [(1, [0]), (4, [1]), (5, [2]), (6, [2])])
-def test_the_slot_that_has_the_last_example_says_so(examples, final):
-    """Behind it there are empty ones, of a short batch."""
-    batch = Batch(np.zeros(examples, np.int32), None, np.zeros(examples, np.int32))
-    filled = [Slot(2, 2, {"x": 1}, Device()) for _ in range(3)]
-    for micro, slot in enumerate(filled):
-        slot.fill(0, micro, batch, min(2 * micro, examples), min(2 * micro + 2, examples))
-    assert [micro for micro, slot in enumerate(filled) if slot.final] == final
-
-
 def test_fill_cuts_bags_where_they_begin():
     batch = Batch(np.arange(6, dtype=np.int32), np.array([0, 1, 1, 4, 6]), np.arange(4, dtype=np.int32))
     slot = Slot(4, 6, {"x": 2}, Device(), bags=True)

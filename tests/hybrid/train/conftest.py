@@ -3,7 +3,8 @@
 import pytest
 
 from hybrid.cli import main
-from hybrid.pvm import panel, reports
+from hybrid.models import pvm
+from hybrid.pvm import panel
 from hybrid.train import plots
 from hybrid.train.loop import Saves
 from tests.support.small_runs import command, write_data
@@ -18,7 +19,7 @@ def data(tmp_path_factory):
 @pytest.fixture
 def undrawn(monkeypatch):
     """Pictures, which take longest of a small run, are not drawn."""
-    for module, name in ((plots, "curve"), (reports, "draw_curve"), (panel, "save")):
+    for module, name in ((plots, "curve"), (pvm, "draw_curve"), (panel, "save")):
         monkeypatch.setattr(module, name, lambda *_: None)
 
 

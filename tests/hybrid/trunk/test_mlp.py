@@ -18,10 +18,9 @@ SIZES = (12, 10, 10, 6)
 OPTIMISERS = {
     "sgd": {"optimiser": SGD(0.1)},
     "momentum": {"optimiser": SGD(0.1, momentum=0.5, decay=1e-4)},
-    "nesterov": {"optimiser": SGD(0.1, momentum=0.5, nesterov=True)},
     "adagrad": {"optimiser": Adagrad(0.05)},
     "adam": {"optimiser": Adam(0.01, betas=(0.9, 0.99))},
-    "all": {"layer_norm": True, "residual": True, "dropout": 0.25, "optimiser": AdamW(0.01, clip=0.5)},
+    "all": {"dropout": 0.25, "optimiser": AdamW(0.01, clip=0.5)},
 }
 
 
@@ -52,9 +51,8 @@ def placed(*arguments, **options):
     ("sizes", "form"),
     [
         (SIZES, {"activation": ("relu", "linear")}),
-        (SIZES, {"activation": "gelu", "layer_norm": True, "residual": True}),
         ((5, 7), {"activation": "logistic", "bias": False}),
-        ((12, 9, 9, 9, 3), {"layer_norm": True, "bias": False, "residual": True}),
+        ((12, 9, 9, 9, 3), {"bias": False}),
     ],
 )
 def test_gradients_are_those_of_autograd(sizes, form):
@@ -67,7 +65,7 @@ def test_gradients_are_those_of_autograd(sizes, form):
     made.forward(slot)
     made.backward(slot)
 
-    functions = {"logistic": torch.sigmoid, "linear": lambda s: s, "gelu": torch.nn.functional.gelu}
+    functions = {"logistic": torch.sigmoid, "linear": lambda s: s}
     weights = torch.tensor(made.weights.astype(float)).requires_grad_()
     first = value = torch.tensor(x.astype(float)).requires_grad_()
     at = 0
@@ -77,18 +75,14 @@ def test_gradients_are_those_of_autograd(sizes, form):
         at += layer.inputs * o
         if layer.bias:
             s, at = s + weights[at : at + o], at + o
-        if layer.norm:
-            s = torch.nn.functional.layer_norm(s, (o,), weights[at : at + o], weights[at + o : at + 2 * o])
-            at += 2 * o
-        a = functions.get(layer.activation, getattr(torch, layer.activation, None))(s)
-        value = a + value if layer.residual else a
+        value = functions.get(layer.activation, getattr(torch, layer.activation, None))(s)
     value.backward(torch.tensor(grad.astype(float)))
     np.testing.assert_allclose(slot.hidden_dev, value.detach().numpy(), rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(slot.x_grad_dev, first.grad.numpy(), rtol=1e-3, atol=1e-4)
     np.testing.assert_allclose(made.gradient.part(), weights.grad.numpy(), rtol=1e-3, atol=1e-3)
 
 
-@pytest.mark.parametrize(("kind", "delay"), [*zip(OPTIMISERS, [0, 1] * 3, strict=True)])
+@pytest.mark.parametrize(("kind", "delay"), [*zip(OPTIMISERS, itertools.cycle([0, 1]))])
 def test_a_run_that_stops_goes_on_with_the_same_bits(tmp_path, kind, delay):
     whole, stopped = (engine(MLP(SIZES, **OPTIMISERS[kind]), delay=delay, micro_batches=2) for _ in range(2))
     losses = [tick.loss for tick in whole.run(Feed(14))]
@@ -120,31 +114,21 @@ def test_masks_differ_by_seed_tick_micro_batch_and_layer():
     assert len(set(keys)) == 3 * len(places) and all(0 <= key < 2**63 for key in keys)
 
 
-@pytest.mark.parametrize("sizes", [(3, 2), (20, 300, 300, 7), (100, 100, 1), (7, 64, 64, 64), (5, 4, 5, 3000)])
-def test_spans_are_the_gradient_from_the_last_layers_on(sizes):
-    made = MLP(sizes, layer_norm=len(sizes) > 2)
-    (last, *_), layers = made.spans, {layer.at for layer in made.layers}
-    assert last.stop == made.weights.size and made.spans[-1].start == 0
-    for span, before in itertools.pairwise(made.spans):
-        assert span.start == before.stop and span.start % 32 == 0 and span.stop - span.start >= 4096
-        assert any(0 <= span.start - at < 32 for at in layers), "a layer begins there, or a few numbers before"
-
-
 @pytest.mark.parametrize("kind", OPTIMISERS)
 def test_a_checkpoint_holds_at_least_what_it_declares(kind):
     made = MLP(SIZES, **OPTIMISERS[kind])
     facts = made.describe()
     assert trunk.least(facts) == 12 * 10 + 10 * 10 + 10 * 6 <= sum(array.size for array in made.parameters().values())
     assert trunk.rebuild(facts).describe() == facts
+    assert trunk.rebuild(facts | {"layer_norm": False, "residual": False}).describe() == facts
+    with pytest.raises(ValueError, match="layer_norm: found True in the checkpoint"):
+        trunk.rebuild(facts | {"layer_norm": True})
 
 
 def test_weights_begin_with_the_variance_that_keeps_signals():
     for activation, variance in (("tanh", 2 / 500), ("relu", 2 / 200)):
         matrix = MLP((200, 300), activation).weights[: 200 * 300]
         assert matrix.var() == pytest.approx(variance, rel=0.03)
-    normed = MLP((8, 8, 8), layer_norm=True)
-    gain = normed.weights[8 * 8 + 8 :][:16]
-    assert (gain == [1] * 8 + [0] * 8).all()
 
 
 @pytest.mark.parametrize(
@@ -158,8 +142,6 @@ def test_weights_begin_with_the_variance_that_keeps_signals():
         ((SIZES, ("tanh",)), {}, r"activation: found \('tanh',\), expected one, or \(of hidden layers, of the last"),
         ((SIZES,), {"dropout": 1.0}, "dropout: found 1.0, expected a number below 1"),
         (((5, 6),), {"dropout": 0.5}, "dropout: found 0.5, but sizes .* have no hidden layer"),
-        (((5, 6),), {"layer_norm": True}, "layer_norm: found True, but sizes .* have no hidden layer"),
-        (((5, 6, 6),), {"residual": True}, "residual: found True, but .* no hidden layer is as wide as its input"),
     ],
 )
 def test_what_it_cannot_be(arguments, options, message):
@@ -194,12 +176,12 @@ def test_a_tuned_rate_belongs_to_its_optimiser(monkeypatch):
 # The optimiser of its weights
 
 
-THEIRS = {"sgd": "SGD", "nesterov": "SGD", "adagrad": "Adagrad", "adam": "Adam", "adamw": "AdamW"}
-MOVES = [("sgd", {}), ("sgd", {"momentum": 0.5}), ("nesterov", {"momentum": 0.5}), ("adagrad", {})]
+THEIRS = {"sgd": "SGD", "adagrad": "Adagrad", "adam": "Adam", "adamw": "AdamW"}
+MOVES = [("sgd", {}), ("sgd", {"momentum": 0.5}), ("adagrad", {})]
 MOVES += [("adam", {"betas": (0.5, 0.9)}), ("adamw", {"betas": (0.5, 0.9)})]
 
 
-@pytest.mark.parametrize(("move", "clip"), [*zip(MOVES, [None, 0.5] * 3, strict=True)])
+@pytest.mark.parametrize(("move", "clip"), [*zip(MOVES, itertools.cycle([None, 0.5]))])
 def test_weights_move_against_the_mean_gradient_as_in_pytorch(move, clip):
     torch = pytest.importorskip("torch")
     name, options = move
@@ -207,7 +189,6 @@ def test_weights_move_against_the_mean_gradient_as_in_pytorch(move, clip):
     rng, place, examples, scale = np.random.default_rng(0), backend.choose("cpu"), 7, 0.5
     weights = rng.normal(size=40).astype(np.float32)
     theirs = torch.tensor(weights.astype(float)).requires_grad_()
-    options = options | ({"nesterov": True} if name == "nesterov" else {})
     judge = getattr(torch.optim, THEIRS[name])([theirs], lr=0.2 * scale, weight_decay=0.1, **options)
     own.place(place.device, place)
     for _ in range(3):

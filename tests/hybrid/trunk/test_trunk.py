@@ -12,7 +12,7 @@ from tests.support.small_engine import BATCH, CLASSES, CONTEXT, Feed
 
 TRUNKS = {
     "one hidden": lambda: MLP([12, 10, 6], optimiser=SGD(0.1)),
-    "deep": lambda: MLP((12, 300, 300, 6), layer_norm=True, optimiser="adam"),
+    "deep": lambda: MLP((12, 300, 300, 6), optimiser="adam"),
 }
 
 
@@ -24,7 +24,7 @@ def by_tree(grads):
     return by_tree(grads[:half]) + by_tree(grads[half:])
 
 
-def gathered(kind, micro_batches, only=None, wholes=(), spans=False):
+def gathered(kind, micro_batches, only=None, wholes=()):
     """The arrays of a trunk's gradient after the first tick of an engine whose readout stands still."""
     trunk, readout = TRUNKS[kind](), FullReadout(CLASSES, 6, batch=BATCH, optimiser=SGD(0.0))
     for array in readout.parameters().values():
@@ -32,8 +32,7 @@ def gathered(kind, micro_batches, only=None, wholes=(), spans=False):
     rows = Embedding(CLASSES, 4, per_example=CONTEXT, spread=0.3)
     trained = Engine(rows, trunk, readout, threads=1, device="cpu", pipeline=Pipeline(micro_batches=micro_batches))
     kept = []
-    if spans:
-        trunk.gradient.divide(wholes, trunk.spans)
+    trunk.gradient.divide(wholes)
     backward = trunk.backward
     trunk.backward = lambda slot: backward(slot) if only is None or slot.micro in only else None
 
@@ -47,12 +46,11 @@ def gathered(kind, micro_batches, only=None, wholes=(), spans=False):
 
 
 @pytest.mark.parametrize(
-    ("kind", "micro_batches", "spans"),
-    [("deep", 1, True), ("one hidden", 2, False), ("deep", 3, True), ("deep", 5, False), ("one hidden", 8, True)],
+    ("kind", "micro_batches"), [("deep", 1), ("one hidden", 2), ("deep", 3), ("deep", 5), ("one hidden", 8)]
 )
-def test_the_sum_is_that_of_numpy_to_the_bit(kind, micro_batches, spans):
+def test_the_sum_is_that_of_numpy_to_the_bit(kind, micro_batches):
     parts = -(-BATCH // -(-BATCH // micro_batches))  # that have examples
-    whole, *others = gathered(kind, micro_batches, spans=spans)
+    whole, *others = gathered(kind, micro_batches)
     alone = [gathered(kind, micro_batches, [micro])[0] for micro in range(parts)]
     assert whole.any() and whole.tobytes() == by_tree(alone).tobytes()
     assert not any(array.any() for array in others)  # ready for the next tick
@@ -62,7 +60,7 @@ def test_the_sum_is_that_of_numpy_to_the_bit(kind, micro_batches, spans):
 def test_a_rank_keeps_its_nodes_apart_and_the_last_may_lack_leaves():
     wholes = nodes(3, 10)  # of which this batch has 3 to 6
     assert wholes == [(3, 1), (4, 4), (8, 2)]
-    first, second, *others = gathered("deep", 8, range(3, 7), wholes, spans=True)
+    first, second, *others = gathered("deep", 8, range(3, 7), wholes)
     alone = [gathered("deep", 8, [micro])[0] for micro in range(3, 7)]
     assert first.tobytes() == alone[0].tobytes()
     assert second.tobytes() == by_tree(alone[1:]).tobytes()

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ....storage.files import expect_file
-from ..clip import LABELS, Labels, Pictures, Shape, check_shape, read_boxes
+from ..clip import LABELS, Labels, Pictures, Shape, check_shape, only_labels, read_boxes
 
 SUFFIXES = (".zip",)
 PICTURES = (".jpg", ".jpeg", ".png", ".bmp", ".webp")
@@ -70,10 +70,8 @@ def directory(path: Path, shape: Shape) -> Images:
     names = [str(file) for file in natural(file for file in files if file.suffix.lower() in PICTURES)]
     if not names:
         raise ValueError(f"{path}: no images in it; expected files that end in {', '.join(PICTURES)}")
-    texts = [path / name for name in LABELS if (path / name).exists()]
-    if len(texts) > 1:
-        raise ValueError(f"{path}: holds both {texts[0].name} and {texts[1].name}; expected one file of labels")
-    boxes = Labels(str(texts[0]), _bytes(texts[0])) if texts else None
+    text = only_labels(path, [name for name in LABELS if (path / name).exists()])
+    boxes = Labels(str(path / text), _bytes(path / text)) if text else None
     return Images(names, _bytes, shape, boxes)
 
 
@@ -100,8 +98,6 @@ def open_clip(path: str | Path, shape: Shape) -> Images:
     texts = [name for name in members if Path(name).suffix.lower() in (".txt", ".csv")]
     if not names:
         raise ValueError(f"{path}: no images in it; expected files that end in {', '.join(PICTURES)}")
-    if len(texts) > 1:
-        raise ValueError(f"{path}: holds both {texts[0]} and {texts[1]}; expected one file of labels")
 
     def read(name: str) -> bytes:
         try:
@@ -111,7 +107,8 @@ def open_clip(path: str | Path, shape: Shape) -> Images:
         except Exception as error:  # zipfile, zlib, lzma and bz2 raise different types, a password RuntimeError
             raise ValueError(f"{path}, {name}: cannot be unpacked ({error}); make the zip anew") from None
 
-    boxes = Labels(f"{path}, {texts[0]}", read(texts[0])) if texts else None
+    text = only_labels(path, texts)
+    boxes = Labels(f"{path}, {text}", read(text)) if text else None
     return Images(names, read, shape, boxes, f"{path}, ")
 
 

@@ -94,7 +94,7 @@ def test_every_way_of_turning_is_pillows(tmp_path, orientation):
     [
         ({"a.png": b"text"}, "a.png: cannot be read as an image .not an image.; replace or remove it"),
         ({"labels.txt": "1,1,1,1"}, "no images in it; expected files that end in .jpg"),
-        ({"a.png": encoded(0), "labels.txt": "", "labels.csv": ""}, "holds both labels.txt and labels.csv"),
+        ({"a.png": encoded(0), "labels.txt": "", "labels.csv": ""}, "found both labels.txt and labels.csv"),
         ({"a.png": encoded(0), "labels.txt": "9,9,1,1"}, "labels.txt, line 1: .* outside its frame of 8 by 8"),
     ],
 )

@@ -87,7 +87,7 @@ def test_labels_come_to_the_size_delivered(tmp_path):
     with pytest.raises(ValueError, match=f"a.txt: 1 lines, expected {COUNT}"):
         Video(path, SHAPE, labels=labels_beside(path))
     (tmp_path / "a.csv").write_text("")
-    with pytest.raises(ValueError, match=r"beside it are both a.txt and a.csv"):
+    with pytest.raises(ValueError, match=r"found both a.txt and a.csv"):
         labels_beside(path)
 
 

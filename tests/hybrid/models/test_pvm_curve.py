@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from hybrid.pvm import reports
+from hybrid.models import pvm
 
 
 def points(start: float, end: float) -> list[dict]:
@@ -28,7 +28,7 @@ def frames(monkeypatch):
 
 def test_the_legend_says_the_means_of_the_last_tenth_and_the_numbers_are_beside(tmp_path, frames):
     run = points(0.2, 0.02)
-    reports.draw_curve(tmp_path / "curve.png", run)
+    pvm.draw_curve(tmp_path / "curve.png", run)
     said = [text.get_text() for text in frames().get_legend().get_texts()]
     mean = np.mean([point["prediction"] for point in run[-10:]])
     assert said == [f"prediction: {mean:.4f}", "repeating the last frame: 0.0305"]
@@ -38,6 +38,6 @@ def test_the_legend_says_the_means_of_the_last_tenth_and_the_numbers_are_beside(
 
 
 def test_a_run_that_compared_nothing_is_drawn(tmp_path):
-    reports.draw_curve(tmp_path / "curve.png", [{"step": 0, "error": [0.1], "prediction": None, "last_frame": None}])
-    reports.draw_curve(tmp_path / "none.png", [])
+    pvm.draw_curve(tmp_path / "curve.png", [{"step": 0, "error": [0.1], "prediction": None, "last_frame": None}])
+    pvm.draw_curve(tmp_path / "none.png", [])
     assert (tmp_path / "curve.png").exists() and (tmp_path / "none.png").exists()
