@@ -1,7 +1,7 @@
 """Hierarchical softmax with mini-batches per node: nodes (V - 1, D). See `TreeBatch` in the contract.
 
-The algorithm is that of cpu/tree_batch.py. The longest serial chain is the root's B / together groups. Most nodes have few
-examples, and all of them are updated in parallel.
+The longest serial chain is the root's B / together groups. Most nodes have few examples, and all of them are updated in
+parallel.
 """
 
 from typing import Any, NamedTuple
@@ -96,7 +96,11 @@ def spans(batch: int) -> int:
 
 
 def groups(batch: int, together: int) -> int:
-    """Returns the maximum number of groups of crowded nodes per level; cpu/tree_batch.py explains it."""
+    """Returns the maximum number of groups of crowded nodes per level.
+
+    A node that begins at place p uses the slots from 2 (p // together) on. It has more than `together` examples, so the next
+    node begins late enough for its groups to follow.
+    """
     return 2 * -(-batch // together) if batch > together else 0
 
 

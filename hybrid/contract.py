@@ -429,7 +429,7 @@ class TreeSoftmax(Protocol):
 
 
 class TreeBatch(Protocol):
-    """The same tree with updates per group of examples at a node instead of per example.
+    """The same tree with updates per group of examples at a node instead of per example; on GPUs alone.
 
     `TreeSoftmax.log_prob` takes its plans too.
     """

@@ -1,4 +1,4 @@
-"""Nodes that learn from a few examples at once, on the device: the oracle that the CPU is held to."""
+"""Nodes that learn from a few examples at once, on the device: the oracle, at its ends the serial loop and the whole batch."""
 
 import numpy as np
 import pytest
@@ -101,6 +101,21 @@ def test_a_long_batch_is_sorted_by_launches_of_its_own(gpu, launched):
 
 def test_a_batch_that_learns_together_has_no_crowded_groups():
     assert [tree_batch.groups(batch, 64) for batch in (1, 64, 65, 128, 129)] == [0, 0, 4, 4, 6]
+
+
+@pytest.mark.parametrize("together", [1, 2, 7, 64])
+def test_groups_of_neighbours_have_places_of_their_own(together):
+    """Random lengths of the nodes of a level: those of each crowded one are after those of the one before."""
+    rng = np.random.default_rng(together)
+    for _ in range(200):
+        place = taken = 0
+        for length in rng.integers(1, 5 * together + 2, rng.integers(1, 9)):
+            if length > together:
+                first = 2 * (place // together)
+                assert first >= taken
+                taken = first - (-length // together)
+            place += length
+        assert taken <= tree_batch.groups(place, together)
 
 
 def test_the_probabilities_of_its_plan_are_the_trees(gpu):
