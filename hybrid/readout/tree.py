@@ -257,9 +257,9 @@ class TreeReadout(Base):
         self.backend.tree_softmax.log_prob(out, self._there, self._plan, hidden, target)
 
     def _best_without(self, ids: np.ndarray, log_probs: np.ndarray, hidden: np.ndarray, left_out: Any) -> None:
-        from cpu.tree import search
+        from cpu import tree_softmax
 
-        search.best(ids, log_probs, self._host, self.tree, hidden, left_out)
+        tree_softmax.best(ids, log_probs, self._host, self.tree, hidden, left_out)
 
     def _scores(self, out: np.ndarray, hidden: np.ndarray) -> None:
         from cpu.output import scores

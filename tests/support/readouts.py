@@ -37,9 +37,6 @@ MAKE = {
     "given": lambda **more: TreeReadout(COUNTS, WIDTH, tree=given_tree(), batch=BATCH, **more),
     "full": lambda **more: FullReadout(COUNTS, WIDTH, batch=BATCH, **more),
     "head": lambda **more: HeadReadout(COUNTS, WIDTH, batch=BATCH, parts=HeadParts(9, 10, seed=5), **more),
-    "head of softmaxes": lambda **more: HeadReadout(
-        COUNTS, WIDTH, batch=BATCH, parts=HeadParts(9, 5, "softmax", seed=5), **more
-    ),
     "sampled": lambda **more: SampledReadout(COUNTS, WIDTH, batch=BATCH, seed=5, loss=SampledSoftmax(20), **more),
     "log-uniform": lambda **more: SampledReadout(CLASSES, WIDTH, batch=BATCH, seed=5, loss=SampledSoftmax(20), **more),
     "logistic": lambda **more: SampledReadout(COUNTS, WIDTH, batch=BATCH, seed=5, loss="logistic", **more),
