@@ -38,18 +38,6 @@ struct Mask {
     }
 };
 
-// The sum over the block, for all threads: a butterfly in each warp, then the warps in order.
-__device__ __forceinline__ float block_sum(float value, float *parts)
-{
-    for (int half = 16; half; half >>= 1) value += __shfl_xor_sync(FULL, value, half);
-    __syncthreads();  // the sum before has been read
-    if (lane() == 0) parts[warp()] = value;
-    __syncthreads();
-    float total = 0;
-    for (int k = 0; k < warps(); ++k) total += parts[k];
-    return total;
-}
-
 // bias, norm, activation, dropout and input; the product is in before, or where that is null in out
 //   work    a block a row
 //   launch  grid: B, block: o rounded up to warps, at most 256

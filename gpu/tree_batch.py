@@ -108,13 +108,7 @@ def step(
     grad: Array, loss: Array, learned: Any, work: Work, tree: Plan, hidden: Array, target: Array,
     weight: Array | None, rate: float, together: int,
 ) -> None:  # fmt: skip
-    """Takes one training step: writes grad (B, D) = d loss / d hidden and loss (B,) in nats, updates the nodes.
-
-    nodes (V - 1, D) and hidden (B, D) float32, target (B,) int32 classes; tree: a `Plan`. grad is summed over the path, not
-    averaged over B. weight (B,): multiplies an example's loss and gradients; None: all 1. Each node's examples learn in order,
-    in groups of up to `together`, which read the node before the group's update by their summed gradient. Bit-identical in
-    every run.
-    """
+    """See the contract."""
     B, D = hidden.shape
     crowded = B > together
     nodes = learned.rows, learned.biases, learned.squares, learned.bias_squares, wide(learned)
