@@ -1,16 +1,12 @@
 """The head of a readout: a full softmax over slots. A frequent class has its own slot; each cluster of classes shares one.
 
 A step of a full softmax over V classes takes the time of V rows per example. A head of H classes and K clusters takes the time
-of H + K rows. If the target is in a cluster, a step also takes
-
-    tree     the nodes on its path, each as VISIT rows: in a Huffman tree the bits of the class, given its cluster
-    softmax  as many rows as the cluster has classes
-
-times the probability, by the counts, that an example leaves the head.
+of H + K rows. If the target is in a cluster, a step also takes as many rows as the cluster has classes, times the probability,
+by the counts, that an example leaves the head.
 
 If class v is to have the log-probability c_v . h, up to a constant over all classes and higher orders in h, a slot gets the
-mean of c over its classes, weighted by class counts, and a row of a softmax its c_v. A node gets the mean of c over its right
-side minus that over its left. Biases make all classes equally likely at h = 0.
+mean of c over its classes, weighted by class counts, and a row of a cluster its c_v. Biases make all classes equally likely at
+h = 0.
 """
 
 from typing import Any, NamedTuple
@@ -22,11 +18,6 @@ from numpy.typing import DTypeLike
 from cpu import softmax
 from cpu.output.cluster_softmax import Plan
 from cpu.runtime.compiled import Array, launched
-from cpu.tree.growth import differences, sides_of
-from cpu.tree.tree import Forest
-
-TINY = 1e-300  # a positive number whose logarithm is finite
-VISIT = 2.0  # rows of a full softmax per node visit, in time; 1.2 to 1.4 were measured on one thread
 
 
 class Work(NamedTuple):
@@ -86,7 +77,7 @@ def _spread(out, slots, slot, threads):
 # Its size, and its first weights by vectors of the classes.
 
 
-def choose(counts: Array, share: float, tails: str, alone: int | None, clusters: int | None) -> tuple[int, int]:
+def choose(counts: Array, share: float, alone: int | None, clusters: int | None) -> tuple[int, int]:
     """Chooses H and K unless given: the largest H whose step takes at most `share` of a full softmax's time.
 
     If none does, H minimises the time of a step. K is the root of the number of remaining classes, so that there are about as
@@ -98,13 +89,13 @@ def choose(counts: Array, share: float, tails: str, alone: int | None, clusters:
     many = np.sqrt(left).round().astype(np.int64) if clusters is None else np.full(heads.size, clusters)
     fitting = (many <= left) & ((many > 0) | (left == 0))  # without clusters all classes are alone
     heads, many = heads[fitting], np.where(left[fitting], many[fitting], 0)
-    rows = cost(counts, heads, many, tails)
+    rows = cost(counts, heads, many)
     cheap = np.flatnonzero(rows <= share * classes)
     best = cheap[-1] if cheap.size else rows.argmin()
     return int(heads[best]), int(many[best])
 
 
-def cost(counts: Array, alone: Array, clusters: Array, tails: str) -> Array:
+def cost(counts: Array, alone: Array, clusters: Array) -> Array:
     """Returns the time of a step per example, in rows of a full softmax, (N,) float64.
 
     counts           (V,), the frequency of each class
@@ -112,36 +103,15 @@ def cost(counts: Array, alone: Array, clusters: Array, tails: str) -> Array:
     """
     met = np.sort(counts if counts.any() else np.ones(counts.size))[::-1]
     p = met / met.sum()
-    bits = -p * np.log2(np.maximum(p, TINY))
-    away, spread = (np.append(np.cumsum(part[::-1])[::-1], 0)[alone] for part in (p, bits))
-    rows = alone + clusters.astype(float)
-    many = np.maximum(clusters, 1)
-    if tails == "softmax":
-        return rows + away * (counts.size - alone) / many
-    depth = spread + away * np.log2(np.maximum(away, TINY) / many)
-    return rows + VISIT * np.maximum(depth, 0)
+    away = np.append(np.cumsum(p[::-1])[::-1], 0)[alone]
+    return alone + clusters.astype(float) + away * (counts.size - alone) / np.maximum(clusters, 1)
 
 
-def into_trees(head: Any, tail: Any, alone: int, vectors: Array, forest: Forest, masses: Array) -> None:
-    """Writes the rows and biases of the clusters' slots, and of the nodes.
+def begin(head: Any, tail: Any, alone: int, vectors: Array, plan: Plan, masses: Array) -> None:
+    """Writes the rows and biases of the clusters' slots, and of the classes in clusters.
 
     head, tail: Learned; vectors (V, D) float32; masses (V,) above 0, class frequencies
     """
-    children, roots = forest.tree.children, forest.roots
-    means, sums = np.empty_like(tail.rows), np.empty(len(tail.rows))
-    odds = np.empty(len(tail.rows))
-    differences(tail.rows, means, children, vectors, sides_of(children, masses))
-    _odds(odds, sums, children)
-    single = roots < 0
-    for out, classes, nodes in ((head.rows, vectors, means), (head.biases, np.zeros(len(vectors)), sums)):
-        if out is not None:
-            out[alone:][single], out[alone:][~single] = classes[~roots[single]], nodes[roots[~single]]
-    if tail.biases is not None:
-        tail.biases[:] = odds
-
-
-def into_softmaxes(head: Any, tail: Any, alone: int, vectors: Array, plan: Plan, masses: Array) -> None:
-    """Writes the rows and biases of the clusters' slots, and of the classes in clusters."""
     among, clusters = plan.cluster[plan.classes], len(plan.begins) - 1
     share = masses[plan.classes] / np.bincount(among, masses[plan.classes], clusters)[among]
     tail.rows[:] = vectors[plan.classes]
@@ -150,14 +120,3 @@ def into_softmaxes(head: Any, tail: Any, alone: int, vectors: Array, plan: Plan,
     if tail.biases is not None and clusters:
         tail.biases[:] = 0
         head.biases[alone:] = np.logaddexp.reduceat(np.zeros(len(tail.biases)), plan.begins[:-1])
-
-
-@launched()
-def _odds(odds, sums, children):
-    """Writes the nodes' log-odds of equally likely classes, and the log of the number of classes below each."""
-    for node in range(len(children) - 1, -1, -1):
-        left, right = children[node]
-        one = sums[left] if left >= 0 else 0.0
-        other = sums[right] if right >= 0 else 0.0
-        odds[node] = other - one
-        sums[node] = np.logaddexp(one, other)

@@ -52,9 +52,13 @@ def merge(grad: Array, part: Array) -> None:
 
 def sgd(weights: Array, velocity: Array | None, grad: Array, move: Any, momentum: float) -> None:
     """velocity <- momentum velocity - rate g; weights <- weights + velocity; grad <- 0. See the contract."""
-    number = weights.dtype.type
-    rate, shrink = number(move.rate * _scale(move)), number(move.rate * move.decay)
-    _sgd(weights, velocity, grad, rate, number(momentum), shrink, _pieces(weights.size))
+    descend(weights, velocity, grad, move.rate * _scale(move), momentum, move.rate * move.decay)
+
+
+def descend(weights: Array, velocity: Array | None, grad: Array, rate: float, momentum: float, shrink: float = 0.0) -> None:
+    """Does sgd; each weight shrinks by the share `shrink`."""
+    rate, momentum, shrink = map(weights.dtype.type, (rate, momentum, shrink))
+    _sgd(weights, velocity, grad, rate, momentum, shrink, _pieces(weights.size))
 
 
 def adagrad(weights: Array, squares: Array, grad: Array, move: Any) -> None:
@@ -135,9 +139,6 @@ def _sgd(weights, velocity, grad, rate, momentum, shrink, pieces):
             _descend(w, g, rate, shrink)
         else:
             _roll(w, _piece(velocity, k), g, rate, momentum, shrink)
-
-
-# Without decay the arithmetic, and so each bit, is that of `update` in cpu/units.py.
 
 
 @kernel

@@ -9,12 +9,16 @@ import numba
 import numpy as np
 from numpy.typing import DTypeLike
 
+from cpu.output import topk
+from cpu.output.topk import Excluded, drop, heap_push, is_excluded, none_excluded
 from cpu.runtime.compiled import Array, called, inlined, launched
+from cpu.runtime.memory import prefetch_row
 from cpu.tree import logistic_rows
 from cpu.tree.logistic_rows import OWNERS
 from cpu.vectors.activation import ZERO, softplus
 
 TOGETHER = 64  # examples that climb in lockstep
+SLACK = 1e-5  # slack of a bound for rounding errors
 FIELD = 63 // (OWNERS - 1)  # bits per counter: paths are shorter than 2^21
 
 
@@ -158,3 +162,65 @@ def node_score(nodes, biases, node, hidden, b):
     if biases is None:
         return score
     return score + biases[node]
+
+
+# A prefix, the path from the root to some node, is at least as likely as every leaf below it. A heap (cpu/output/topk.py) holds
+# prefixes and leaves in falling order of (log p, item), where an item is a node, or ~leaf. So equally likely leaves come out by
+# ascending class, after equally likely prefixes that may contain a leaf of a lower class. The search visits exactly the nodes
+# that are at least as likely as the k-th class. Items less likely than k leaves seen so far are dropped.
+
+
+def best(ids: Array, log_probs: Array, learned: Any, tree: Any, hidden: Array, without: Excluded | None = None) -> None:
+    """Writes the k most likely classes of each row, most likely first, ties by ascending class: an exact best-first search.
+
+    ids (B, k) int32, log_probs (B, k); rows, the nodes (V - 1, D), hidden (B, D); k <= V. without: the classes that each row
+    excludes, see cpu/output/topk.py; if fewer than k remain, ids ends with -1 and log_probs with -inf.
+    """
+    nodes = learned.rows, learned.biases, tree.children
+    _best(ids, log_probs, *nodes, hidden, *(without or none_excluded(len(hidden))), numba.get_num_threads())
+
+
+@launched(parallel=True)
+def _best(ids, log_probs, nodes, biases, children, hidden, out_first, out_last, left_out, threads):
+    for thread in numba.prange(threads):
+        keys, items = np.empty(1024), np.empty(1024, np.int32)
+        leaf_keys = np.empty(ids.shape[1])  # keys of the likeliest leaves seen, ascending
+        for b in range(thread, hidden.shape[0], threads):
+            topk.clear(ids[b], log_probs[b])
+            for i in range(leaf_keys.size):
+                leaf_keys[i] = -np.inf
+            keys[0], items[0], size = 0.0, 0, 1
+            count = 0
+            while count < ids.shape[1] and size:
+                key, item = keys[0], items[0]
+                size = drop(keys, items, size)
+                if item < 0:
+                    ids[b, count] = ~item
+                    log_probs[b, count] = key
+                    count += 1
+                    continue
+                score = node_score(nodes, biases, item, hidden, b)
+                for side in range(2):
+                    away = score if side == 0 else -score
+                    if key - max(away, ZERO) < leaf_keys[0] - SLACK:
+                        continue  # softplus(x) >= max(x, 0): k leaves are likelier
+                    below, child = key - softplus(away), children[item, side]
+                    if below < leaf_keys[0]:
+                        continue
+                    if child >= 0:
+                        prefetch_row(nodes, child)
+                    elif is_excluded(left_out, out_first[b], out_last[b], ~child):
+                        continue
+                    else:
+                        _rise(leaf_keys, below)
+                    size, keys, items = heap_push(keys, items, size, below, child)
+
+
+@called()
+def _rise(keys, key):
+    """Replaces the lowest of the ascending keys by a key."""
+    place = 0
+    while place + 1 < keys.size and keys[place + 1] < key:
+        keys[place] = keys[place + 1]
+        place += 1
+    keys[place] = key

@@ -11,6 +11,7 @@ from typing import Any
 import numba
 import numpy as np
 
+from cpu import optimiser
 from cpu.runtime import memory
 from cpu.runtime.compiled import Array, called, launched
 from cpu.runtime.threads import PARTS, shared
@@ -23,7 +24,6 @@ from cpu.vectors.tile import BITS
 
 ROWS = 64  # rows per piece: a GEMM of fewer is slower per row, larger pieces leave threads idle
 FEW, SMALL = 32, 3_000_000  # a BLAS is faster if examples, and examples times weights of a matrix, both exceed these
-NUMBERS = 1 << 16  # numbers per piece of an elementwise loop
 
 kernel = called(error_model="numpy", fastmath={"reassoc", "contract"})
 # Without reference counts: a slice's is an atomic addition
@@ -54,8 +54,7 @@ def backward(
 
 def update(weights: Array, velocity: Array | None, weight_grad: Array, rate: float, momentum: float) -> None:
     """velocity <- momentum velocity - rate weight_grad; weights <- weights + velocity; weight_grad <- 0; see the contract."""
-    number = weights.dtype.type
-    _update(weights, velocity, weight_grad, number(rate), number(momentum), -(-weights.size // NUMBERS))
+    optimiser.descend(weights, velocity, weight_grad, rate, momentum)
 
 
 def step(
@@ -181,23 +180,6 @@ def _backward_weights(weight_grad, layout, y_grad, hidden_grad, hidden, x, piece
         rows = _piece(k, layout.hidden[u])
         span = slice(layout.h_at[u] + rows.start, layout.h_at[u] + rows.stop)
         _accumulate(first[rows], first_bias[rows], hidden_grad, span, x, x_span, one, one)
-
-
-@parallel
-def _update(weights, velocity, weight_grad, rate, momentum, pieces):
-    for piece in numba.prange(pieces):
-        part = slice(piece * NUMBERS, (piece + 1) * NUMBERS)
-        w, g = weights[part], weight_grad[part]
-        if velocity is None:
-            for i in range(w.size):
-                w[i] -= rate * g[i]
-                g[i] = 0
-        else:
-            v = velocity[part]
-            for i in range(w.size):
-                v[i] = momentum * v[i] - rate * g[i]
-                w[i] += v[i]
-                g[i] = 0
 
 
 @parallel

@@ -38,10 +38,7 @@ def step(
     grad: Array, loss: Array, learned: Any, work: Work, slot: Array, hidden: Array, target: Array,
     weight: Array | None, rate: float,
 ) -> None:  # fmt: skip
-    """Takes one training step: adds d loss / d hidden to grad (B, D), writes loss (B,) in nats, updates the slots' rows.
-
-    slot (V,) int32: the slot of each class. Rows are updated once, with the gradient summed over B.
-    """
+    """See the contract."""
     part = work.grad[: len(hidden)]
     softmax.step(part, loss, learned, work.softmax, hidden, _slots(work, slot, target), weight, rate)
     add(grad, part)

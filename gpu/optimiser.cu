@@ -6,54 +6,22 @@
 //   launch  grid: as many blocks of 256 as fill the device
 //   bound   memory: bytes a parameter as in cpu/optimiser.py
 //   order   parameters are independent
-#include "include/warp.cuh"
+#include "include/sweep.cuh"
 
 // What the gradient is multiplied by: `scale`, and the factor that `clip` has written, where it is clipped.
 __device__ __forceinline__ float cut(float scale, const float *factor) { return factor == nullptr ? scale : scale * *factor; }
 
-template <class Rule> __device__ __forceinline__ void four(Rule rule, float4 &w, float4 &m, float4 &s, float4 &g)
-{
-    rule(w.x, m.x, s.x, g.x);
-    rule(w.y, m.y, s.y, g.y);
-    rule(w.z, m.z, s.z, g.z);
-    rule(w.w, m.w, s.w, g.w);
-}
-
-// The rule at every place; first and second: states, of which a rule has as many as STATES.
-template <int STATES, class Rule>
-__device__ __forceinline__ void sweep(float *weights, float *first, float *second, float *grad, int64 size, Rule rule)
-{
-    const int64 thread = blockIdx.x * (int64)blockDim.x + threadIdx.x, threads = (int64)gridDim.x * blockDim.x;
-    float4 *w4 = reinterpret_cast<float4 *>(weights), *g4 = reinterpret_cast<float4 *>(grad);
-    float4 *first4 = reinterpret_cast<float4 *>(first), *second4 = reinterpret_cast<float4 *>(second);
-    for (int64 k = thread; k < size / 4; k += threads) {
-        float4 w = w4[k], g = g4[k], m = {}, s = {};
-        if (STATES > 0) m = first4[k];
-        if (STATES > 1) s = second4[k];
-        four(rule, w, m, s, g);
-        w4[k] = w;
-        if (STATES > 0) first4[k] = m;
-        if (STATES > 1) second4[k] = s;
-        g4[k] = {};
-    }
-    for (int64 k = size / 4 * 4 + thread; k < size; k += threads) {
-        float none = 0;
-        rule(weights[k], STATES > 0 ? first[k] : none, STATES > 1 ? second[k] : none, grad[k]);
-        grad[k] = 0;
-    }
-}
-
 // grad += part; the rule of a sweep whose gradient is the part
 extern "C" __global__ void merge(float *grad, float *part, int64 size)
 {
-    sweep<0>(grad, nullptr, nullptr, part, size, [](float &sum, float &, float &, float &more) { sum += more; });
+    sweep<0, true>(grad, nullptr, nullptr, part, size, [](float &sum, float &, float &, float &more) { sum += more; });
 }
 
 // weights -= rate g
 extern "C" __global__ void sgd(float *weights, float *grad, const float *factor, float rate, float shrink, int64 size)
 {
     rate = cut(rate, factor);
-    sweep<0>(weights, nullptr, nullptr, grad, size, [=](float &w, float &, float &, float &g) {
+    sweep<0, true>(weights, nullptr, nullptr, grad, size, [=](float &w, float &, float &, float &g) {
         w = fmaf(-rate, g, w - shrink * w);
     });
 }
@@ -63,7 +31,7 @@ extern "C" __global__ void momentum(float *weights, float *velocity, float *grad
                                     float momentum, float shrink, int64 size)
 {
     rate = cut(rate, factor);
-    sweep<1>(weights, velocity, nullptr, grad, size, [=](float &w, float &v, float &, float &g) {
+    sweep<1, true>(weights, velocity, nullptr, grad, size, [=](float &w, float &v, float &, float &g) {
         v = fmaf(momentum, v, shrink ? -fmaf(rate, g, shrink * w) : -rate * g);
         w += v;
     });
@@ -74,7 +42,7 @@ extern "C" __global__ void adagrad(float *weights, float *squares, float *grad, 
                                    float decay, float epsilon, int64 size)
 {
     scale = cut(scale, factor);
-    sweep<1>(weights, squares, nullptr, grad, size, [=](float &w, float &s, float &, float &g) {
+    sweep<1, true>(weights, squares, nullptr, grad, size, [=](float &w, float &s, float &, float &g) {
         const float slope = fmaf(scale, g, decay * w);
         s = fmaf(slope, slope, s);
         w -= rate * slope / (sqrtf(s) + epsilon);
@@ -87,7 +55,7 @@ extern "C" __global__ void adam(float *weights, float *mean, float *squares, flo
                                 float second_rest, float unbias, float epsilon, int64 size)
 {
     scale = cut(scale, factor);
-    sweep<2>(weights, mean, squares, grad, size, [=](float &w, float &m, float &s, float &g) {
+    sweep<2, true>(weights, mean, squares, grad, size, [=](float &w, float &m, float &s, float &g) {
         const float slope = fmaf(scale, g, decay * w);
         m = fmaf(first, m, first_rest * slope);
         s = fmaf(second, s, second_rest * slope * slope);
@@ -104,12 +72,8 @@ extern "C" __global__ void squares(float *parts, const float *grad, int64 size)
 #pragma unroll 4
     for (int64 k = blockIdx.x * (int64)blockDim.x + threadIdx.x; k < size; k += (int64)gridDim.x * blockDim.x)
         total = fmaf(grad[k], grad[k], total);
-    for (int half = 16; half; half >>= 1) total += __shfl_xor_sync(FULL, total, half);
-    if (lane() == 0) sums[warp()] = total;
-    __syncthreads();
-    if (threadIdx.x) return;
-    for (int k = 1; k < warps(); ++k) total += sums[k];
-    parts[blockIdx.x] = total;
+    total = block_sum(total, sums);
+    if (threadIdx.x == 0) parts[blockIdx.x] = total;
 }
 
 // factor = min(1, most / (scale root of the sum of parts + near)); a NaN stays one

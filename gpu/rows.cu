@@ -80,28 +80,17 @@ __device__ __forceinline__ void collect_bag(float *out, const float *table, cons
     }
 }
 
-template <bool VALUES>
-__device__ __forceinline__ void collect_bags(float *out, const float *table, const int64 *bag_at, const int *ids,
-                                             const float *values, int B, int D, bool aligned)
+extern "C" __global__ void gather_mean(float *out, const float *table, const int64 *bag_at, const int *ids,
+                                       const float *values, int B, int D, int aligned)
 {
     const int b = blockIdx.x * warps() + warp();
     if (b >= B) return;
-    if (aligned)
-        collect_bag<VALUES, 4>(out, table, bag_at, ids, values, b, D);
+    if (values)
+        aligned ? collect_bag<true, 4>(out, table, bag_at, ids, values, b, D)
+                : collect_bag<true, 1>(out, table, bag_at, ids, values, b, D);
     else
-        collect_bag<VALUES, 1>(out, table, bag_at, ids, values, b, D);
-}
-
-extern "C" __global__ void gather_mean(float *out, const float *table, const int64 *bag_at, const int *ids, int B, int D,
-                                       int aligned)
-{
-    collect_bags<false>(out, table, bag_at, ids, nullptr, B, D, aligned);
-}
-
-extern "C" __global__ void gather_sum(float *out, const float *table, const int64 *bag_at, const int *ids,
-                                      const float *values, int B, int D, int aligned)
-{
-    collect_bags<true>(out, table, bag_at, ids, values, B, D, aligned);
+        aligned ? collect_bag<false, 4>(out, table, bag_at, ids, values, b, D)
+                : collect_bag<false, 1>(out, table, bag_at, ids, values, b, D);
 }
 
 // bag[n - from] = b and share[n - from] = scale / size(b), or scale values[n], for every n of bag b with from <= n < to

@@ -34,16 +34,10 @@ def scatter(learned: Any, ids: Array, grad: Array, rate: float) -> None:
 
 
 def gather_mean(out: Array, table: Array, bag_at: Array, ids: Array, values: Array | None) -> None:
-    """out[b] = mean of table[ids[bag_at[b]:bag_at[b+1]]], zero for an empty bag; out (B, D), bag_at (B+1,) int64.
-
-    values (N,): the sum of values[n] * table[ids[n]] instead.
-    """
+    """See the contract."""
     B, D = out.shape
-    sizes = B, D, _aligned(out, table)
-    if values is None:
-        kernels.launch(__file__, "gather_mean", "PPPPiii", _warps(B), THREADS, out, table, bag_at, ids, *sizes)
-    else:
-        kernels.launch(__file__, "gather_sum", "PPPPPiii", _warps(B), THREADS, out, table, bag_at, ids, values, *sizes)
+    arguments = out, table, bag_at, ids, values, B, D, _aligned(out, table)
+    kernels.launch(__file__, "gather_mean", "PPPPPiii", _warps(B), THREADS, *arguments)
 
 
 def scatter_mean(learned: Any, bag_at: Array, ids: Array, values: Array | None, grad: Array, rate: float) -> None:

@@ -88,9 +88,7 @@ def classes_of_chunk(batch: int, classes: int, width: int, size: int = 4) -> int
 def step(
     grad: Array, loss: Array, learned: Any, work: Work, hidden: Array, target: Array, weight: Array | None, rate: float
 ) -> None:
-    """Writes grad (B, D) = d loss / d hidden and loss (B,) in nats; updates every row with the gradient summed over B.
-
-    weight  (B,): multiplies an example's loss and gradients; None: all 1
+    """See the contract.
 
     On a device of precision "bf16" hidden vectors, rows and logits are rounded to bfloat16, and so is d loss / d logit. Sums,
     and the rows themselves, are float32.
@@ -113,10 +111,7 @@ def log_prob(out: Array, learned: Any, work: Work, hidden: Array, target: Array)
 
 
 def best(ids: Array, log_probs: Array, learned: Any, work: Work, hidden: Array) -> None:
-    """Writes the k most likely classes of each row, most likely first; ids and log_probs (B, k).
-
-    Exact. Among equal logits the lower id comes first. Raises ValueError for a k that does not fit a block's shared memory.
-    """
+    """See the contract; raises ValueError for a k that does not fit a block's shared memory."""
     k = ids.shape[1]
     size = 1 << (k + TILE - 1).bit_length()
     room = (device.current().device.shared_block - 1024) // 8  # the kernel needs some of it

@@ -1,4 +1,4 @@
-// Hierarchical softmax whose nodes learn from up to `together` examples at once. Twin of cpu/tree_batch.py.
+// Hierarchical softmax whose nodes learn from up to `together` examples at once.
 //
 // Examples are sorted by their classes' place in the tree, from left to right: so the examples of any node are neighbours at
 // every level, and who is first among them is told by a look at the one before. All arrays but those of the batch are in that

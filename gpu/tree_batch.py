@@ -1,7 +1,7 @@
 """Hierarchical softmax with mini-batches per node: nodes (V - 1, D). See `TreeBatch` in the contract.
 
-The algorithm is that of cpu/tree_batch.py. The longest serial chain is the root's B / together groups. Most nodes have few
-examples, and all of them are updated in parallel.
+The longest serial chain is the root's B / together groups. Most nodes have few examples, and all of them are updated in
+parallel.
 """
 
 from typing import Any, NamedTuple
@@ -96,7 +96,11 @@ def spans(batch: int) -> int:
 
 
 def groups(batch: int, together: int) -> int:
-    """Returns the maximum number of groups of crowded nodes per level; cpu/tree_batch.py explains it."""
+    """Returns the maximum number of groups of crowded nodes per level.
+
+    A node that begins at place p uses the slots from 2 (p // together) on. It has more than `together` examples, so the next
+    node begins late enough for its groups to follow.
+    """
     return 2 * -(-batch // together) if batch > together else 0
 
 
@@ -104,13 +108,7 @@ def step(
     grad: Array, loss: Array, learned: Any, work: Work, tree: Plan, hidden: Array, target: Array,
     weight: Array | None, rate: float, together: int,
 ) -> None:  # fmt: skip
-    """Takes one training step: writes grad (B, D) = d loss / d hidden and loss (B,) in nats, updates the nodes.
-
-    nodes (V - 1, D) and hidden (B, D) float32, target (B,) int32 classes; tree: a `Plan`. grad is summed over the path, not
-    averaged over B. weight (B,): multiplies an example's loss and gradients; None: all 1. Each node's examples learn in order,
-    in groups of up to `together`, which read the node before the group's update by their summed gradient. Bit-identical in
-    every run.
-    """
+    """See the contract."""
     B, D = hidden.shape
     crowded = B > together
     nodes = learned.rows, learned.biases, learned.squares, learned.bias_squares, wide(learned)

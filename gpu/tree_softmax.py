@@ -65,12 +65,7 @@ def step(
     grad: Array, loss: Array, learned: Any, work: Work, tree: Plan, hidden: Array, target: Array,
     weight: Array | None, rate: float,
 ) -> None:  # fmt: skip
-    """Takes one training step: writes grad (B, D) = d loss / d hidden and loss (B,) in nats, updates the nodes.
-
-    nodes (V - 1, D) and hidden (B, D) float32, target (B,) int32 classes; tree: a `Plan`. grad is summed over the path, not
-    averaged over B. weight (B,): multiplies an example's loss and gradients; None: all 1. The result equals the serial loop
-    over rows bit for bit.
-    """
+    """See the contract."""
     B, D = hidden.shape
     depth, pitch = tree.depth, _fit(D)[1]
     paths = work.entries, work.lengths, tree.leaf_up, tree.node_up, target

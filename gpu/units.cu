@@ -8,6 +8,7 @@
 // sectors of 32 bytes, wherever a unit begins: only those at the ends of its matrices are shared with what lies beside them.
 #include "include/answer.cuh"
 #include "include/online.cuh"
+#include "include/sweep.cuh"
 
 // What a step writes, and what it reads. rates: one a unit; null: `rate` is that of all.
 #define STEP_ARGUMENTS                                                                                                         \
@@ -138,26 +139,12 @@ extern "C" __global__ void backward(float *__restrict__ x_grad, float *__restric
     scatter(x_grad, unit.x, X, in, n, B);
 }
 
-// each(a[k], b[k]) for every k below size; both begin where the device allocates. 16 bytes a thread at a time: on an H200 single
-// numbers, twelve under way for each thread, reached 30 % of the copy, these 91 %.
-template <class Each> __device__ __forceinline__ void sweep(float *a, const float *b, int64 size, Each each)
-{
-    const int64 thread = blockIdx.x * (int64)blockDim.x + threadIdx.x, threads = (int64)gridDim.x * blockDim.x;
-    for (int64 k = thread; k < size / 4; k += threads) {
-        float4 now = reinterpret_cast<float4 *>(a)[k];
-        const float4 by = reinterpret_cast<const float4 *>(b)[k];
-        each(now.x, by.x), each(now.y, by.y), each(now.z, by.z), each(now.w, by.w);
-        reinterpret_cast<float4 *>(a)[k] = now;
-    }
-    for (int64 k = size / 4 * 4 + thread; k < size; k += threads) each(a[k], b[k]);
-}
-
 // weights += velocity, for the steps whose products cuBLAS adds to the velocity.
 //   work    a thread four numbers, grid-stride; the last three by the first threads
 //   bound   memory: 12 bytes a parameter
-extern "C" __global__ void add(float *weights, const float *velocity, int64 size)
+extern "C" __global__ void add(float *weights, float *velocity, int64 size)
 {
-    sweep(weights, velocity, size, [](float &w, float v) { w += v; });
+    sweep<0, false>(weights, nullptr, nullptr, velocity, size, [](float &w, float &, float &, float v) { w += v; });
 }
 
 // The second half of a layer whose product cuBLAS has written: out[b][at_u + r] = activation(out[b][at_u + r] + bias_u[r]).
@@ -177,9 +164,9 @@ extern "C" __global__ void finish(float *out, const int *sizes, const int64 *at,
 // delta *= d activation / d s, from the activations in `values`.
 //   work    a thread four numbers, grid-stride; the last three by the first threads
 //   bound   memory: 12 bytes a number
-extern "C" __global__ void times_slope(float *delta, const float *values, int code, int64 size)
+extern "C" __global__ void times_slope(float *delta, float *values, int code, int64 size)
 {
-    sweep(delta, values, size, [=](float &d, float a) { d *= slope(a, code); });
+    sweep<0, false>(delta, nullptr, nullptr, values, size, [=](float &d, float &, float &, float a) { d *= slope(a, code); });
 }
 
 // y_grad = y - target; loss[u] = half its squared length over the unit's outputs and the batch.
@@ -197,12 +184,8 @@ extern "C" __global__ void miss(float *loss, float *y_grad, const int *outputs, 
         const float d = y_grad[at] = y[at] - target[at];
         squared = fmaf(d, d, squared);
     }
-    for (int half = 16; half; half >>= 1) squared += __shfl_xor_sync(FULL, squared, half);
-    if (lane() == 0) parts[warp()] = squared;
-    __syncthreads();
-    if (threadIdx.x) return;
-    for (int k = 1; k < warps(); ++k) squared += parts[k];
-    loss[u] = squared / 2;
+    squared = block_sum(squared, parts);
+    if (threadIdx.x == 0) loss[u] = squared / 2;
 }
 
 // bias_u[r] = keep bias_u[r] + scale * (sum over b of delta[b][at_u + r])

@@ -33,10 +33,7 @@ def backward(
     x_grad: Array | None, weight_grad: Array, y_grad: Array, hidden_grad: Array, layout: Plan, weights: Array,
     y: Array, hidden: Array, x: Array, activation: str,
 ) -> None:  # fmt: skip
-    """Writes x_grad (None: skipped); adds the sum over the batch to weight_grad, laid out like the weights.
-
-    y_grad (B, Y) is d loss / d y on entry; it and hidden_grad (B, H) become the gradients before the activation.
-    """
+    """See the contract."""
     code = CODES[activation]
     if not _visited(layout, len(x)):
         _signals(x_grad, y_grad, hidden_grad, layout, weights, y, hidden, code)
@@ -49,10 +46,7 @@ def backward(
 
 
 def update(weights: Array, velocity: Array | None, weight_grad: Array, rate: float, momentum: float) -> None:
-    """velocity <- momentum velocity - rate weight_grad; weights <- weights + velocity; weight_grad <- 0.
-
-    velocity None: plain SGD. Arrays have the alignment of device allocations.
-    """
+    """See the contract; arrays have the alignment of device allocations."""
     optimiser.descend(weights, velocity, weight_grad, None, rate, momentum)
 
 
@@ -60,12 +54,9 @@ def step(
     loss: Array, y: Array, hidden: Array, weights: Array, velocity: Array | None, y_grad: Array, hidden_grad: Array,
     layout: Plan, x: Array, target: Array, rate: float | Array, momentum: float, activation: str,
 ) -> None:  # fmt: skip
-    """Takes one step, fused for small batches: forward, squared error, backward and update read each weight once.
+    """Takes one step, fused for small batches; see the contract.
 
-    loss (U,) is written: half the squared error of each unit, summed over its outputs and the batch. y_grad (B, Y) and
-    hidden_grad (B, H) are written: the gradients before the activation, one row per example. The gradient of the weights is
-    summed over the batch. velocity None: plain SGD. rate: one number, or (U,), one per unit. If shared memory holds a unit's
-    weights (B > 1: those of every unit) its result is bit-identical to a step of it alone.
+    If shared memory holds a unit's weights (B > 1: those of every unit) its result is bit-identical to a step of it alone.
     """
     code, batch = CODES[activation], len(x)
     bins = layout.bins(batch) if batch <= MOST else None

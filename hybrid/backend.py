@@ -21,7 +21,7 @@ class Backend:
     """A device and its kernel modules: `backend.units`, `backend.rows`, ...; see KERNELS.
 
     Each module implements the Protocol of its name in hybrid/contract.py. A backend may lack some of them: the GPU backend
-    has no kernels for sampled classes. Access to a missing module raises ValueError.
+    has no kernels for sampled classes, the CPU none for trees in batches. Access to a missing module raises ValueError.
 
     name    as `choose` takes it
     device  a Device of hybrid/contract.py

@@ -270,8 +270,8 @@ class Learned(NamedTuple):
     A visit updates a row w by its gradient g, which includes the bias gradient: SGD w <- w - rate g; Adagrad s <- s + g^2, w
     <- w - rate g / (sqrt(s) + 1e-10). Row-wise Adagrad uses the mean of g^2 over the row.
     In a scatter, a visit is one occurrence of an id. In a tree or for sampled classes, it is one example at a node or class;
-    in TreeBatch, a group of examples. In full and sampled softmax and in the top of a head, it is the
-    batch sum at each participating row. The gradient of hidden vectors uses the rows before the visit.
+    in TreeBatch, a group of examples. In full and sampled softmax and in a head, it is the batch sum at
+    each participating row. The gradient of hidden vectors uses the rows before the visit.
 
     Duchi et al. 2011, "Adaptive Subgradient Methods for Online Learning and Stochastic Optimization"; row-wise: Mudigere et
     al. 2022, arXiv:2104.05158.
@@ -404,7 +404,7 @@ class TreeSoftmax(Protocol):
 
 
 class TreeBatch(Protocol):
-    """The same tree with updates per group of examples at a node instead of per example.
+    """The same tree with updates per group of examples at a node instead of per example; on GPUs alone.
 
     `TreeSoftmax.log_prob` takes its plans too.
     """

@@ -11,9 +11,8 @@ from hybrid.train.job import Watched
 READOUTS: dict[str, dict[str, Any]] = {
     "full softmax": {"readout": "full"},
     "tree huffman": {"readout": "tree", "tree": "huffman"},
-    "head clusters by counts": {"readout": "head"},
-    "head of softmaxes": {"readout": "head", "tails": "softmax"},
-    "head of softmaxes 0.03": {"readout": "head", "tails": "softmax", "share": 0.03},
+    "head of softmaxes": {"readout": "head"},
+    "head of softmaxes 0.03": {"readout": "head", "share": 0.03},
     "mixture of trees": {"readout": "mixture"},
     "sampled 1024 log-uniform": {"readout": "sampled", "negatives": 1024, "draws": "log-uniform"},
     **{f"sampled {negatives}": {"readout": "sampled", "negatives": negatives} for negatives in (64, 1024, 4096)},

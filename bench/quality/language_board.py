@@ -130,7 +130,7 @@ def _adaptive(counts: np.ndarray, width: int, rate: float) -> Any:
 
 
 def _head(counts: np.ndarray, width: int, rate: float) -> Any:
-    return HeadLoss(width, counts, parts=HeadParts(tails="softmax", share=0.03), optimiser=Adagrad(rate), biases=True)
+    return HeadLoss(width, counts, parts=HeadParts(share=0.03), optimiser=Adagrad(rate), biases=True)
 
 
 def _mixture(counts: np.ndarray, width: int, rate: float) -> Any:

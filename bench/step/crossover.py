@@ -18,7 +18,7 @@ from bench.harness.measure import LEAST, Work, append, measure, peer
 from bench.oracles.tree import RATE
 from bench.report.sections.crossover import BATCH, TOLD, WIDTH, Size
 from bench.step import language, softmax, tree
-from hybrid import SGD, Batched
+from hybrid import SGD
 from hybrid.machine import memory
 from hybrid.readout import HeadReadout
 
@@ -27,7 +27,6 @@ from hybrid.readout import HeadReadout
 # One row of points covers all class counts, at each batch; others only the extreme widths. Points that take too long or do not
 # fit are left out with a message. The estimates use a dense layer's products and arrays.
 
-TOGETHER = 64  # examples per group at a node, in the mode "batch"
 CHUNK_LOGITS = 3e8  # maximum number of logits with gradients that PyTorch's chunked softmax holds
 
 
@@ -35,7 +34,7 @@ CLASSES = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
 WIDTHS = (64, 128, 256, 512)
 BATCHES = (64, 1024, 8192)
 LARGEST = Size(100_000_000, 64, BATCH)  # if the memory suffices
-OURS = ("full", "sampled", "head", "tree", "tree in batches")
+OURS = ("full", "sampled", "head", "tree")
 THEIRS = ("torch full", "torch chunked", "torch adaptive")
 WORKS = {"output": (*OURS, *THEIRS), "step": (*OURS, "tree overlapped", *THEIRS)}
 ONLY = (*WORKS, *dict.fromkeys(one for many in WORKS.values() for one in many))
@@ -181,9 +180,8 @@ class Output:
 
     def work(self, contender: str) -> Work:
         """Returns one rival."""
-        if contender.startswith("tree"):
-            together = TOGETHER if contender == "tree in batches" else 1
-            return tree.ours(self._tree, together, min(RATE, RATE * WIDTH / self.point.size.width))
+        if contender == "tree":
+            return tree.ours(self._tree, min(RATE, RATE * WIDTH / self.point.size.width))
         who = f"torch {peer('torch').__version__} {contender[6:]}" if contender.startswith("torch") else "ours"
         return self._dense.work("crossover.output", who, {}, self._rival(contender))
 
@@ -211,7 +209,7 @@ class Output:
 
     @functools.cached_property
     def _tree(self) -> tree.Task:
-        """The task of both trees, which update the same nodes in turns."""
+        """The task of the tree."""
         classes, width, batch = self.point.size
         return tree.Task(classes, self.point.threads, width, batch)
 
@@ -227,10 +225,8 @@ class Step:
         threads, width = self.point.threads, self.point.size.width
         if contender in KINDS:
             return language.of_torch(self.feed, KINDS[contender], 1, threads, width)
-        readout = contender.split()[0]
-        settings = {"mode": Batched(TOGETHER)} if contender == "tree in batches" else {}
         overlap = contender == "tree overlapped"
-        return language.ours(self.feed, readout, 1, threads, width, overlap, **settings)
+        return language.ours(self.feed, contender.split()[0], 1, threads, width, overlap)
 
 
 class Contest(NamedTuple):

@@ -84,14 +84,13 @@ def make_engine(
     micro_batches: int = 2,
     overlap: bool | None = None,
     route: Callable[[Engine], Route] = routed,
-    **settings: Any,
 ) -> Engine:
-    """Builds the model under one of READOUTS, configured by settings; micro_batches, overlap, route: see Pipeline."""
+    """Builds the model under one of READOUTS; micro_batches, overlap, route: see Pipeline."""
     rate = RATE * min(1.0, LARGE / feed.batch)
     return Engine(
         Embedding(feed.rows, WIDTH, per_example=CONTEXT, spread=0.1, optimiser=SGD(rate)),
         MLP([CONTEXT * WIDTH, HIDDEN, width], optimiser=SGD(rate)),
-        READOUTS[readout](feed.counts, width, batch=feed.batch, optimiser=SGD(rate), **settings),
+        READOUTS[readout](feed.counts, width, batch=feed.batch, optimiser=SGD(rate)),
         schedule="constant",
         threads=threads,
         pipeline=Pipeline(micro_batches=micro_batches, overlap=overlap, route=route),
@@ -99,16 +98,10 @@ def make_engine(
 
 
 def ours(
-    feed: ZipfFeed,
-    readout: str,
-    steps: int,
-    threads: int,
-    width: int = OUTPUTS,
-    overlap: bool | None = None,
-    **settings: Any,
+    feed: ZipfFeed, readout: str, steps: int, threads: int, width: int = OUTPUTS, overlap: bool | None = None
 ) -> Work:
     """Returns our work; a turn is `steps` steps; see make_engine."""
-    engine = make_engine(feed, readout, threads, width, overlap=overlap, **settings)
+    engine = make_engine(feed, readout, threads, width, overlap=overlap)
     ticks = engine.run(feed)
     losses: list[float] = []
 

@@ -8,7 +8,6 @@ import time
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numba
 import numpy as np
@@ -17,12 +16,10 @@ from bench.harness.measure import Work, append, measure, peer, show
 from bench.oracles import tree as tree_task
 from bench.oracles.tree import BATCH, RATE, TRUNKS, WIDTH, learned
 from bench.step import softmax
-from cpu import tree_batch, tree_softmax
+from cpu import tree_softmax
 from cpu.runtime.memory import empty
 from cpu.tree.tree import Tree, huffman, path
 from hybrid.contract import Learned
-
-TOGETHER = 64  # examples per group at a node
 
 
 def run(arguments) -> None:
@@ -38,7 +35,7 @@ def run(arguments) -> None:
         labels = Path(folder) / "labels.txt"
         peers = [fasttext(task, labels, lines)] if peer("fasttext") else []
         peers += [torch_tree(task), torch_adaptive(task)] if peer("torch") else []
-        records = measure([ours(task), ours(task, TOGETHER), *peers], arguments.repeat)
+        records = measure([ours(task), *peers], arguments.repeat)
     _show(records, task, arguments)
 
 
@@ -62,28 +59,24 @@ class Task(tree_task.Task):
         return Work("tree.step", who, params, steps * self.batch, "examples/s", run, check, threads=self.threads)
 
 
-def ours(task: Task, together: int = 1, rate: float = RATE) -> Work:
-    """Returns our work, a step on each batch per run; together > 1 is another model, see bench/NOTES.md."""
+def ours(task: Task, rate: float = RATE) -> Work:
+    """Returns our work, a step on each batch per run."""
     grad, loss = empty((task.batch, task.width), np.float32), empty((task.batch,), np.float32)
-    sizes = task.batch, task.width, task.tree.depth
-    kernels: Any = tree_softmax if together == 1 else tree_batch
-    tree, more = kernels.plan(task.tree), [together] if together > 1 else []
-    work = kernels.workspace(*sizes, *more, np.float32)
+    work = tree_softmax.workspace(task.batch, task.width, task.tree.depth, np.float32)
 
     def learn(b):
         given = task.hidden[b % TRUNKS], task.targets[b], None, rate
-        kernels.step(grad, loss, Learned(task.nodes), work, tree, *given, *more)
+        tree_softmax.step(grad, loss, Learned(task.nodes), work, task.tree, *given)
 
     def check():
         """Checks the next step against plain float64."""
-        met, _, rows, *expected = learned(task, together, rate=rate)
+        met, _, rows, *expected = learned(task, 1, rate=rate)
         learn(0)
         for found, wanted in zip((grad, loss, task.nodes[met]), (*expected, rows), strict=True):
             np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-4)
 
-    who = f"ours, {together} together" if together > 1 else "ours"
     count = len(task.targets)
-    return task.work(who, count, lambda: [learn(b) for b in range(count)], check)
+    return task.work("ours", count, lambda: [learn(b) for b in range(count)], check)
 
 
 def torch_tree(task: Task) -> Work:

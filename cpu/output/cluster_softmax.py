@@ -21,7 +21,6 @@ from cpu.output.rule import move_together, pull_biases
 from cpu.output.topk import Excluded, drop, heap_push, is_excluded
 from cpu.runtime.compiled import Array, called, launched
 from cpu.softmax import chunk, probabilities, sum_exp, weigh
-from cpu.tree.tree import parts
 from cpu.vectors.blas import gemm
 
 LARGE = 1024  # maximum number of classes in a cluster that one thread processes
@@ -79,7 +78,8 @@ class _Order(NamedTuple):
 
 def plan(cluster: Array) -> Plan:
     """Assigns rows to clusters; cluster (V,) int32, -1 for a class in none; none of 0 to K - 1 is empty."""
-    members = parts(cluster)
+    order = np.argsort(cluster, kind="stable")
+    members = np.split(order, np.searchsorted(cluster[order], np.arange(cluster.max(initial=-1) + 1)))[1:]
     classes = np.concatenate([np.empty(0, np.int32), *members]).astype(np.int32)
     row = np.full(cluster.size, -1, np.int32)
     row[classes] = np.arange(classes.size)
@@ -142,7 +142,10 @@ def best(
     """Writes the k most likely classes of each row, most likely first, ties in ascending order; exact.
 
     No class is likelier than its cluster. So clusters are searched in falling order of probability, until one is less likely
-    than the worst of the k best classes. Arguments as in `best_in_forest` in cpu/tree/search.py.
+    than the worst of the k best classes. Arguments as of `best` in cpu/tree_softmax.py, and
+
+    slots  (B, H + K) the log-probability of each slot of the head: H of classes alone, then one per cluster
+    alone  (H,) int32, the classes with a slot of their own, ascending
     """
     rows = learned.rows, learned.biases, plan.begins, plan.classes
     _best(ids, log_probs, *rows, slots, alone, hidden, *without, numba.get_num_threads())

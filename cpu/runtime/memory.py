@@ -1,19 +1,12 @@
-"""Arrays aligned to cache lines and placed on the memory nodes of the threads that use them; prefetch; bandwidth.
+"""Arrays aligned to cache lines; prefetch; bandwidth.
 
 NumPy starts large arrays 16 bytes past a line. Then every row of 128 numbers spans 9 lines instead of 8, and every wide load
 crosses lines. Two threads compete for the line between neighbouring rows. A tree step takes twice as long.
-
-NumPy writes a table in one thread, and the system places a page on the memory node of its first writer. So a whole table lies
-on one node, whose bandwidth limits the threads of all other nodes. `touched_zeros` and `spread_pages` let each thread write an
-equal run of the table. Units and a full softmax partition their rows among threads in such runs. Rows by id and nodes of a tree
-have owners that do not follow pages; these spread evenly over all nodes. A checkpoint is read into existing tables, so their
-pages stay in place. On a machine with one node this does nothing and runs no kernel.
 """
 
 import math
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numba
@@ -26,7 +19,6 @@ from numpy.typing import DTypeLike
 from cpu.runtime.compiled import Array, inlined, launched
 
 LINE = 64  # bytes of a cache line on every supported machine; a wrong guess costs time, not correctness
-NODES = Path("/sys/devices/system/node")
 
 
 def empty(shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
@@ -44,41 +36,6 @@ def _on_a_line(make: Any, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarra
     raw: np.ndarray = make(size + LINE, np.uint8)
     start = -raw.ctypes.data % LINE
     return raw[start : start + size].view(dtype).reshape(shape)
-
-
-def touched_zeros(shape: tuple[int, ...], dtype: DTypeLike) -> Array:
-    """Returns written zeros, aligned to a cache line."""
-    made = empty(shape, dtype)
-    if _several():
-        _fill(made.reshape(-1).view(np.uint8), None, numba.get_num_threads())
-    else:
-        made.fill(0)
-    return made
-
-
-def spread_pages(array: Array) -> Array:
-    """Returns the array, or on several nodes an aligned copy; array is contiguous."""
-    if not _several():
-        return array
-    made = empty(array.shape, array.dtype)
-    _fill(made.reshape(-1).view(np.uint8), array.reshape(-1).view(np.uint8), numba.get_num_threads())
-    return made
-
-
-def _several() -> bool:
-    """True if this machine has several memory nodes."""
-    return len(list(NODES.glob("node[0-9]*"))) > 1
-
-
-@launched(parallel=True)
-def _fill(out, source, threads):
-    """Copies the bytes of the source; None: writes zeros."""
-    for thread in numba.prange(threads):
-        for i in range(thread * out.size // threads, (thread + 1) * out.size // threads):
-            if source is None:
-                out[i] = 0
-            else:
-                out[i] = source[i]
 
 
 @inlined()

@@ -20,20 +20,11 @@ def vectors(learned: Any, tree: Tree, masses: Array) -> Array:
     learned  rows (V - 1, D), biases, squares and bias_squares of the nodes, the last three possibly None
     masses   (V,) above 0: the frequency of each class
     """
-    classes = np.zeros((masses.size, learned.rows.shape[1]), np.float32)
-    along_paths(classes, np.zeros(masses.size), learned, tree, masses)
-    return classes
-
-
-def along_paths(c: Array, d: Array, learned: Any, tree: Tree, masses: Array) -> None:
-    """Adds c_v to c (V, D) float32, and each class's log-probability by biases at h = 0 to d (V,) float64.
-
-    tree  or a forest, see cpu/tree/tree.py
-    """
     sides, rows = sides_of(tree.children, masses), learned.rows
     share = (sides[:, 1] / np.maximum(sides.sum(axis=1), 1e-300)).astype(np.float32)
-    biases = np.zeros(len(rows)) if learned.biases is None else learned.biases.astype(np.float64)
-    _down(c, d, np.zeros_like(rows), np.zeros(len(rows)), tree.children, rows, biases, share)
+    classes = np.zeros((masses.size, rows.shape[1]), np.float32)
+    _down(classes, np.zeros_like(rows), tree.children, rows, share)
+    return classes
 
 
 def kept(learned: Any, tree: Tree, new: Tree) -> tuple[Any, int]:
@@ -80,19 +71,16 @@ def sides_of(children, values):
 
 
 @launched()
-def _down(c, d, ways, starts, children, rows, biases, share):
+def _down(c, ways, children, rows, share):
     """Adds to each class the contributions of the nodes on its path."""
     for node in range(len(children)):
         for turn in range(2):
             child = children[node, turn]
-            toward = biases[node] if turn else -biases[node]
-            part = starts[node] - np.logaddexp(0.0, -toward)
             way = ways[node] + (np.float32(turn) - share[node]) * rows[node]
             if child >= 0:
-                ways[child], starts[child] = way, part
+                ways[child] = way
             else:
                 c[~child] += way
-                d[~child] += part
 
 
 @launched()

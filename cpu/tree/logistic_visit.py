@@ -62,22 +62,6 @@ def move(
 
 
 @inlined()
-def pull(out, part, table, misses, entries, e, first, last):
-    """out[part] -= the sum of misses[i] table[entries[e, i] >> 1] over first:last."""
-    part, e, first, last = np.uintp(part), np.uintp(e), np.uintp(first), np.uintp(last)
-    width = out.shape[1]
-    wide = width // (4 * LANES) * (4 * LANES)
-    for d in range(0, wide, 4 * LANES):
-        _pull_wide(out, part, table, misses, entries, e, first, last, d)
-    for d in range(wide, width, LANES):
-        count = min(LANES, width - d)
-        grad = splat(out.dtype.type(0))
-        for i in range(first, last):
-            grad = multiply_add(splat(-misses[i]), load_row(table, entries[e, i] >> 1, d, count), grad)
-        _give(out, part, False, d, grad, count)
-
-
-@inlined()
 def forget(out, part):
     """out[part] = 0."""
     for d in range(0, out.shape[1], LANES):
@@ -86,10 +70,7 @@ def forget(out, part):
 
 @inlined()
 def score(scores, at, table, vectors, v, entries, e, i, last):
-    """scores[at : at + WIDE] = vectors[v] . table[entry >> 1] of entries[e, i] and on; those past the last are never read.
-
-    The vector is a hidden vector and the list has rows, or vice versa.
-    """
+    """scores[at : at + WIDE] = vectors[v] . table[entry >> 1] of entries[e, i] and on; those past the last are never read."""
     q0 = _four_scores(scores, table, vectors, v, entries, e, i, last)
     q1 = q2 = q3 = q0
     if i + np.uintp(4) < last:
@@ -212,23 +193,6 @@ def _move_wide(out, part, fresh, rows, squares, misses, steps, hidden, b, entrie
     _give(out, part, fresh, d1, g1, LANES)
     _give(out, part, fresh, d2, g2, LANES)
     _give(out, part, fresh, d3, g3, LANES)
-
-
-@inlined()
-def _pull_wide(out, part, table, misses, entries, e, first, last, d):
-    """Does `pull` for 4 LANES columns: the address of a row is computed once for all of them."""
-    d1, d2, d3 = d + LANES, d + 2 * LANES, d + 3 * LANES
-    g0 = g1 = g2 = g3 = splat(out.dtype.type(0))
-    for i in range(first, last):
-        row, back = entries[e, i] >> 1, splat(-misses[i])
-        g0 = multiply_add(back, load_row(table, row, d, LANES), g0)
-        g1 = multiply_add(back, load_row(table, row, d1, LANES), g1)
-        g2 = multiply_add(back, load_row(table, row, d2, LANES), g2)
-        g3 = multiply_add(back, load_row(table, row, d3, LANES), g3)
-    _give(out, part, False, d, g0, LANES)
-    _give(out, part, False, d1, g1, LANES)
-    _give(out, part, False, d2, g2, LANES)
-    _give(out, part, False, d3, g3, LANES)
 
 
 @inlined()

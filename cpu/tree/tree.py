@@ -29,7 +29,7 @@ class Tree(NamedTuple):
     depth: int
 
     def ranks(self) -> np.ndarray:
-        """Returns the number of leaves to the left of each, (V,) int32; a forest's trees follow each other."""
+        """Returns the number of leaves to the left of each, (V,) int32."""
         rank: np.ndarray = _ranks(self.leaf_up, self.node_up)
         return rank
 
@@ -41,15 +41,10 @@ def huffman(counts: ArrayLike) -> Tree:
     are merged (van Leeuwen 1976): O(V log V) for the sort, O(V) for the rest.
     """
     counts = np.asarray(counts)
-    return of_pointers(*huffman_pointers(counts), counts)
-
-
-def huffman_pointers(counts: Array) -> tuple[Array, Array]:
-    """Returns leaf_up and node_up of `huffman`."""
     order = np.argsort(counts, kind="stable")
     leaf_up, node_up = empty((counts.size,), np.int32), empty((counts.size - 1,), np.int32)
     _number(leaf_up, node_up, _merge(counts[order].astype(np.float64)), order)
-    return leaf_up, node_up
+    return of_pointers(leaf_up, node_up, counts)
 
 
 def balanced(classes: int) -> Tree:
@@ -97,7 +92,7 @@ def breadth_first(node_up: Array, most: int) -> Array:
 
 
 def renumbered(leaf_up: Array, node_up: Array, order: Array) -> tuple[Array, Array]:
-    """Renumbers pointers to parents, int32, so that node order[i] becomes node i; roots come first, and -1 stays -1."""
+    """Renumbers pointers to parents, int32, so that node order[i] becomes node i; -1 stays -1."""
     place = np.empty(order.size + 1, np.int64)  # one more, the target of a pointer of -1
     place[order] = np.arange(order.size)
     leaves, nodes = (np.where(up < 0, -1, 2 * place[up >> 1] + (up & 1)) for up in (leaf_up, node_up[order]))
@@ -105,7 +100,7 @@ def renumbered(leaf_up: Array, node_up: Array, order: Array) -> tuple[Array, Arr
 
 
 def of_pointers(leaf_up: Array, node_up: Array, counts: Array) -> Tree:
-    """Builds the tree, or forest, of pointers to parents, its nodes numbered breadth first.
+    """Builds the tree of pointers to parents, its nodes numbered breadth first.
 
     Its owners divide the visits as evenly as whole stretches of the tree allow.
     """
@@ -114,7 +109,7 @@ def of_pointers(leaf_up: Array, node_up: Array, counts: Array) -> Tree:
     weights = counts.astype(np.float64) if counts.any() else np.ones(counts.size)
     _hang(children, visits, leaf_up, node_up, weights)
     owner = np.empty(node_up.size, np.uint8)
-    _share(owner, children, node_up, visits)
+    _share(owner, children, visits)
     return Tree(leaf_up, node_up, children, owner, _depth(node_up))
 
 
@@ -162,18 +157,16 @@ def _number(leaf_up, node_up, pairs, order):
 def _hang(children, visits, leaf_up, node_up, weights):
     """Turns pointers to parents into children, and sums the leaves' weights over each node's subtree."""
     for leaf in range(leaf_up.size):
-        if leaf_up[leaf] >= 0:
-            children[leaf_up[leaf] >> 1, leaf_up[leaf] & 1] = ~leaf
-            visits[leaf_up[leaf] >> 1] += weights[leaf]
-    for node in range(node_up.size - 1, -1, -1):
-        if node_up[node] >= 0:
-            children[node_up[node] >> 1, node_up[node] & 1] = node
-            visits[node_up[node] >> 1] += visits[node]
+        children[leaf_up[leaf] >> 1, leaf_up[leaf] & 1] = ~leaf
+        visits[leaf_up[leaf] >> 1] += weights[leaf]
+    for node in range(node_up.size - 1, 0, -1):
+        children[node_up[node] >> 1, node_up[node] & 1] = node
+        visits[node_up[node] >> 1] += visits[node]
 
 
 @launched()
-def _share(owner, children, node_up, visits):
-    """Cuts the tree, or each tree of a forest, in depth-first order, into stretches of equal work.
+def _share(owner, children, visits):
+    """Cuts the tree in depth-first order, into stretches of equal work.
 
     So each owner has a few whole subtrees, which few paths leave, and owners ascend on the way up from a leaf.
     """
@@ -182,17 +175,9 @@ def _share(owner, children, node_up, visits):
         for turn in range(2):
             if children[node, turn] >= 0:
                 work[node] += work[children[node, turn]]
-    total = 0.0
-    for node in range(owner.size):
-        if node_up[node] < 0:
-            total += work[node]
     before = np.zeros(owner.size)  # work that precedes the node
-    done = 0.0
     for node in range(owner.size):
-        if node_up[node] < 0:
-            before[node] = done
-            done += work[node]
-        owner[node] = max(OWNERS - 1 - int(OWNERS * before[node] / total), 0)
+        owner[node] = max(OWNERS - 1 - int(OWNERS * before[node] / work[0]), 0)
         after = before[node] + visits[node]
         for turn in range(2):
             child = children[node, turn]
@@ -204,9 +189,8 @@ def _share(owner, children, node_up, visits):
 @launched()
 def _depth(node_up):
     """Returns the nodes on the path of the last node, which is on the deepest level."""
-    depth = min(node_up.size, 1)
-    node = node_up.size - 1
-    while node >= 0 and node_up[node] >= 0:
+    depth, node = 1, node_up.size - 1
+    while node > 0:
         node = node_up[node] >> 1
         depth += 1
     return depth
@@ -214,70 +198,21 @@ def _depth(node_up):
 
 @launched()
 def _ranks(leaf_up, node_up):
-    """Returns Tree.ranks; 0 for a class without a node."""
+    """Returns Tree.ranks."""
     leaves = np.zeros(node_up.size, np.int32)  # leaves below each node
     left = np.zeros(node_up.size, np.int32)  # leaves below its left child
+    for up in leaf_up:
+        leaves[up >> 1] += 1
+        left[up >> 1] += 1 - (up & 1)
+    for node in range(node_up.size - 1, 0, -1):  # breadth first: children after their parents
+        up = node_up[node]
+        leaves[up >> 1] += leaves[node]
+        left[up >> 1] += leaves[node] * (1 - (up & 1))
+    first, rank = np.zeros(node_up.size, np.int32), np.empty(leaf_up.size, np.int32)
+    for node in range(1, node_up.size):
+        up = node_up[node]
+        first[node] = first[up >> 1] + left[up >> 1] * (up & 1)
     for leaf in range(leaf_up.size):
         up = leaf_up[leaf]
-        if up >= 0:
-            leaves[up >> 1] += 1
-            left[up >> 1] += 1 - (up & 1)
-    for node in range(node_up.size - 1, -1, -1):  # breadth first: children after their parents
-        up = node_up[node]
-        if up >= 0:
-            leaves[up >> 1] += leaves[node]
-            left[up >> 1] += leaves[node] * (1 - (up & 1))
-    first, roots = np.zeros(node_up.size, np.int32), np.int32(0)
-    for node in range(node_up.size):
-        up = node_up[node]
-        if up >= 0:
-            first[node] = first[up >> 1] + left[up >> 1] * (up & 1)
-        else:
-            first[node] = roots
-            roots += leaves[node]
-    rank = np.zeros(leaf_up.size, np.int32)
-    for leaf in range(leaf_up.size):
-        up = leaf_up[leaf]
-        if up >= 0:
-            rank[leaf] = first[up >> 1] + left[up >> 1] * (up & 1)
+        rank[leaf] = first[up >> 1] + left[up >> 1] * (up & 1)
     return rank
-
-
-class Forest(NamedTuple):
-    """A tree for each of K clusters: a `Tree` with several roots, and classes that are in none of its trees.
-
-    A root has node_up -1, and a class without a path has leaf_up -1. So kernels that climb (cpu/tree_softmax.py) give such a
-    class the log-probability 0, and any other its probability given its cluster.
-
-    tree   N nodes, for each cluster one fewer than its classes; numbered breadth first over all trees, so roots come first
-    roots  (K,) int32: the root of each cluster; of a cluster of a single class, ~class
-    """
-
-    tree: Tree
-    roots: np.ndarray
-
-
-def huffman_forest(cluster: Array, counts: Array) -> Forest:
-    """Builds a Huffman tree in each cluster.
-
-    cluster  (V,) whole numbers: the cluster of each class, -1 for a class in none; none of 0 to K - 1 is empty
-    counts   (V,), the frequency of each class
-    """
-    leaf_up, node_ups, roots, first = np.full(cluster.size, -1, np.int32), [np.empty(0, np.int32)], [], 0
-    for members in parts(cluster):
-        roots.append(~members[0] if members.size == 1 else len(node_ups) - 1)
-        if members.size > 1:
-            leaves, nodes = huffman_pointers(counts[members])
-            leaf_up[members] = leaves + 2 * first
-            node_ups.append(np.where(nodes < 0, nodes, nodes + 2 * first).astype(np.int32))
-            first += nodes.size
-    node_up = np.concatenate(node_ups)
-    pointers = renumbered(leaf_up, node_up, breadth_first(node_up, node_up.size))
-    return Forest(of_pointers(*pointers, np.where(cluster < 0, 0, counts)), np.array(roots, np.int32))
-
-
-def parts(cluster: Array) -> list[Array]:
-    """Returns the classes of each cluster, ascending."""
-    order = np.argsort(cluster, kind="stable")
-    begins = np.searchsorted(cluster[order], np.arange(cluster.max(initial=-1) + 1))
-    return np.split(order, begins)[1:]

@@ -20,14 +20,8 @@ __device__ __forceinline__ void answer(const Written &to, const Signals &s, cons
             to.y_grad[b * to.Y + unit.y + i] = s.out[b * o + i] = delta;
             squared = fmaf(wrong, wrong, squared);
         }
-    for (int half = 16; half; half >>= 1) squared += __shfl_xor_sync(FULL, squared, half);
-    if (lane() == 0) s.parts[warp()] = squared;
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        float total = 0;
-        for (int k = 0; k < warps(); ++k) total += s.parts[k];
-        to.loss[unit.number] = total / 2;
-    }
+    squared = block_sum(squared, s.parts);
+    if (threadIdx.x == 0) to.loss[unit.number] = squared / 2;
     __syncthreads();
 
     pull_back<WHOLE, MANY>(s.inner_delta, s.parts, w, unit.second(), s.out, o, h, B);

@@ -29,6 +29,18 @@ template <int N> __device__ __forceinline__ float sums(float *v)
     return v[0];
 }
 
+// The sum over the block, for all threads: a butterfly in each warp, then the warps in order. parts: shared, a number a warp.
+__device__ __forceinline__ float block_sum(float value, float *parts)
+{
+    for (int half = 16; half; half >>= 1) value += __shfl_xor_sync(FULL, value, half);
+    __syncthreads();  // the sum before has been read
+    if (lane() == 0) parts[warp()] = value;
+    __syncthreads();
+    float total = 0;
+    for (int k = 0; k < warps(); ++k) total += parts[k];
+    return total;
+}
+
 // A step of a chain, each of which waits for the one before: the simulated driver counts them, a device does nothing.
 __device__ __forceinline__ void step_of_chain()
 {

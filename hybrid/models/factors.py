@@ -55,7 +55,7 @@ SPLITS = {
 COLUMNS = "which columns of --ratings these are: names of its header, or numbers from 1 where it has none; nothing for no time"
 
 # Defaults for sequences: the best of those tried on Amazon's Beauty (docs/results/measurements.md).
-SEQUENCES = {"start": "counts", "tree": CLUSTERED, "tails": "softmax", "epochs": 12, "width": 128, "readout_width": 128}
+SEQUENCES = {"start": "counts", "tree": CLUSTERED, "epochs": 12, "width": 128, "readout_width": 128}
 SEQUENCES |= {"rows_optimiser": "adagrad", "readout_optimiser": "adagrad"}
 WINDOWS, TARGETS = 128, 700  # maximum number of a batch; short histories leave most of a window empty
 SPARSE, DENSE = {"dropout": 0.5, "history": 20}, {"dropout": 0.2, "history": 50}

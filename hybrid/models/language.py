@@ -53,8 +53,8 @@ class Evaluation:
 
 
 # A tree learns example by example, a softmax from the sum over a micro-batch.
-TUNED = {name: {"trunk_rate": 0.05} for name in ("full", "sampled", "neighbours")}
-TUNED |= {name: {"trunk_rate": 0.2} for name in ("tree", "mixture")} | {"head": {"rate": 0.01, "trunk_rate": 0.1}}
+TUNED = {name: {"trunk_rate": 0.05} for name in ("full", "sampled", "neighbours", "head")}
+TUNED |= {name: {"trunk_rate": 0.2} for name in ("tree", "mixture")}
 
 
 class Language(TextJob):

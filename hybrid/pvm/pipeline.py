@@ -79,8 +79,8 @@ class Pipeline:
         device, kernels, units = self.backend.device, self.backend.pvm, len(self.units)
         first = initial_state(self.layout, self.config, self.layer, weights, self.streams)
         self.plan = kernels.plan(self.layout)
-        self.weights = device.from_host(_spread(device, weights))
-        self.velocity = device.from_host(_spread(device, np.zeros_like(weights))) if self.config.moves else None
+        self.weights = device.from_host(weights)
+        self.velocity = device.from_host(np.zeros_like(weights)) if self.config.moves else None
         self.state = {name: device.from_host(array) for name, array in first.items()}
         self.delta = device.empty(first["tape_0"].shape, self.dtype)
         self._rates = device.from_host(np.zeros((2, units), self.dtype))
@@ -254,15 +254,6 @@ class Pipeline:
 def _all(stages: list[Stage], slot: FrameSlot) -> None:
     for stage in stages:
         stage.work(slot)
-
-
-def _spread(device: Any, array: np.ndarray) -> np.ndarray:
-    """Returns an array for the device, its host pages interleaved over all NUMA nodes; a GPU needs no Numba for it."""
-    if not device.host_memory:
-        return array
-    from cpu.runtime.memory import spread_pages
-
-    return spread_pages(array)
 
 
 def _rows(array: Any) -> list[Any]:

@@ -1,4 +1,4 @@
-"""A dense softmax over the most frequent classes and clusters of the others, and in each cluster a small readout of its own."""
+"""A dense softmax over the most frequent classes and clusters of the others, and a softmax in each cluster."""
 
 import functools
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ def class_map(counts: np.ndarray, parts: "HeadParts") -> tuple[np.ndarray, int, 
 
     The H most frequent classes have the slots 0 to H - 1, in ascending order; ties go to the lower class.
     """
-    head, clusters = _sizes(counts, parts.head, parts.clusters, parts.share, parts.tails)
+    head, clusters = _sizes(counts, parts.head, parts.clusters, parts.share)
     by_count = np.argsort(-counts, kind="stable")
     slot = np.empty(counts.size, np.int32)
     slot[np.sort(by_count[:head])] = np.arange(head)
@@ -31,7 +31,7 @@ def class_map(counts: np.ndarray, parts: "HeadParts") -> tuple[np.ndarray, int, 
     return slot, head, clusters
 
 
-def _sizes(counts: np.ndarray, head: Any, clusters: Any, share: float, tails: str) -> tuple[int, int]:
+def _sizes(counts: np.ndarray, head: Any, clusters: Any, share: float) -> tuple[int, int]:
     from cpu.head import choose
 
     if not 0 < check.number("share", share, 0) <= 1:
@@ -42,7 +42,7 @@ def _sizes(counts: np.ndarray, head: Any, clusters: Any, share: float, tails: st
     if clusters is not None:
         most = classes - (head or 0)
         check.whole("clusters", clusters, min(most, 1) if head is not None else 0, most)
-    return choose(counts, share, tails, head, clusters)
+    return choose(counts, share, head, clusters)
 
 
 def check_class_map(slot: np.ndarray, head: int, clusters: int) -> None:
@@ -57,90 +57,6 @@ def check_class_map(slot: np.ndarray, head: int, clusters: int) -> None:
         )
 
 
-# The tail below the head of a readout: the probability of a class within its cluster, learned on the CPU.
-#
-# rows_of         number of parameter rows, for V classes, of which H are single, and K clusters
-# step, log_prob  of examples (hidden, target, weight, rate); a single class costs nothing
-# begin           writes the first rows by vectors of the classes, see cpu/head.py
-# best            the k most likely classes, from the log-probabilities (B, H + K) of the head's slots, without excluded ones
-# scores          the log-probability of every class given its cluster
-
-
-class ClusterTrees:
-    """A binary tree in each cluster, with one row per node.
-
-    cluster  (V,) int32, -1 for a single class
-    counts   (V,) class counts for the Huffman trees
-    batch    maximum examples of a step, whose hidden vectors have `width` numbers
-    """
-
-    def __init__(self, cluster: np.ndarray, counts: np.ndarray, batch: int, width: int):
-        from cpu import head, tree_softmax
-        from cpu.tree import search, tree
-
-        self._kernels, self._into, self._search = tree_softmax, head.into_trees, search.best_in_forest
-        self._forest = tree.huffman_forest(cluster, counts)
-        self._alone = np.flatnonzero(cluster < 0).astype(np.int32)
-        self._pathless = np.flatnonzero(self._forest.tree.leaf_up < 0)
-        self._work = tree_softmax.workspace(batch, width, self._forest.tree.depth, np.float32)
-
-    @staticmethod
-    def rows_of(classes: int, head: int, clusters: int) -> int:
-        return classes - head - clusters
-
-    def step(self, grad: np.ndarray, loss: np.ndarray, learned: Any, *examples: Any) -> None:
-        self._kernels.step(grad, loss, learned, self._work, self._forest.tree, *examples)
-
-    def log_prob(self, out: np.ndarray, learned: Any, hidden: np.ndarray, target: np.ndarray) -> None:
-        self._kernels.log_prob(out, learned, self._forest.tree, hidden, target)
-
-    def begin(self, vectors: np.ndarray, head: Any, tail: Any, masses: np.ndarray) -> None:
-        self._into(head, tail, len(self._alone), vectors, self._forest, masses)
-
-    def best(self, ids: np.ndarray, log_probs: np.ndarray, learned: Any, slots: np.ndarray, *examples: Any) -> None:
-        self._search(ids, log_probs, learned, self._forest, slots, self._alone, *examples)
-
-    def scores(self, out: np.ndarray, learned: Any, hidden: np.ndarray) -> None:
-        from cpu.output import scores
-
-        scores.tree(out, learned, self._forest.tree, hidden)
-        out[:, self._pathless] = 0
-
-
-class ClusterSoftmaxes:
-    """A softmax in each cluster, with one row per class; a step updates a row once. Arguments as in ClusterTrees."""
-
-    def __init__(self, cluster: np.ndarray, counts: np.ndarray, batch: int, width: int):
-        from cpu import head
-        from cpu.output import cluster_softmax
-
-        self._kernels, self._into = cluster_softmax, head.into_softmaxes
-        self._plan = cluster_softmax.plan(cluster)
-        self._alone = np.flatnonzero(cluster < 0).astype(np.int32)
-        self._work = cluster_softmax.workspace(batch, width, self._plan, np.float32)
-
-    @staticmethod
-    def rows_of(classes: int, head: int, clusters: int) -> int:
-        return classes - head
-
-    def step(self, grad: np.ndarray, loss: np.ndarray, learned: Any, *examples: Any) -> None:
-        self._kernels.step(grad, loss, learned, self._work, self._plan, *examples)
-
-    def log_prob(self, out: np.ndarray, learned: Any, hidden: np.ndarray, target: np.ndarray) -> None:
-        self._kernels.log_prob(out, learned, self._work, self._plan, hidden, target)
-
-    def begin(self, vectors: np.ndarray, head: Any, tail: Any, masses: np.ndarray) -> None:
-        self._into(head, tail, len(self._alone), vectors, self._plan, masses)
-
-    def best(self, ids: np.ndarray, log_probs: np.ndarray, learned: Any, slots: np.ndarray, *examples: Any) -> None:
-        self._kernels.best(ids, log_probs, learned, self._plan, slots, self._alone, *examples)
-
-    def scores(self, out: np.ndarray, learned: Any, hidden: np.ndarray) -> None:
-        self._kernels.scores(out, learned, self._plan, hidden)
-
-
-TAILS: dict[str, type[ClusterTrees] | type[ClusterSoftmaxes]] = {"tree": ClusterTrees, "softmax": ClusterSoftmaxes}
-SCALES = {"tree": 2.0, "softmax": 1.0}  # rate multipliers by kind of tail
 MET = 1e-3  # minimum count of a class, so that none has a weight of 0
 
 
@@ -148,7 +64,6 @@ MET = 1e-3  # minimum count of a class, so that none has a weight of 0
 class Options:
     """The options of `--readout head`."""
 
-    tails: str = option("tree", "head readout: what is in a cluster", choices=tuple(TAILS))
     share: float = option(0.1, "head readout: share of a full softmax's time that sizes are chosen for", type=number)
 
 
@@ -158,21 +73,19 @@ class HeadParts:
 
     head     H; None: chosen
     clusters K, bands of classes of similar frequency, until begin_with clusters similar classes; None: chosen
-    tails    the readout in a cluster: "tree", a Huffman tree of logarithmic cost; "softmax", a dense softmax: class-based
-             softmax or, with few clusters of similar frequency, the adaptive softmax, without its projections
     share    unspecified sizes give a step about this fraction of a full softmax's cost, see cpu/head.py
     seed     of clusters of similar classes
     """
 
     head: int | None = None
     clusters: int | None = None
-    tails: str = "tree"
     share: float = 0.1
     seed: int = 0
 
 
 class HeadReadout(Base):
-    """A class-based softmax, p(v | h) = p(slot of v | h) p(v | its cluster, h), with a small readout in each cluster.
+    """A class-based softmax, p(v | h) = p(slot of v | h) p(v | its cluster, h), each factor a softmax. With few clusters of
+    similar frequency it is the adaptive softmax, without its projections.
 
     A slot of the head belongs to one of the H most frequent classes, or to one of K clusters, which have all others. Under a
     backend with a GPU the head is there, and the clusters stay on the CPU. Each adds its part to loss and gradient: in a tick
@@ -181,7 +94,6 @@ class HeadReadout(Base):
     counts   class counts, or the number of classes
     width    numbers of a hidden vector
     parts    HeadParts(head=100, clusters=50), ...; None: sizes are chosen
-    tail_scale  rate multiplier in clusters, where trees learn example by example; None: 2 for trees, 1 for softmaxes
     batch    maximum rows per step
     backend  the device of the head
     optimiser, biases  of the rows of both, as in a FullReadout: the head learns on the loss summed over a batch, too
@@ -203,7 +115,6 @@ class HeadReadout(Base):
         width: int,
         *,
         parts: HeadParts | None = None,
-        tail_scale: float | None = None,
         **common: Unpack[Common],
     ):
         from cpu.runtime import memory
@@ -212,12 +123,10 @@ class HeadReadout(Base):
         super().__init__(counts, width, seed=own.seed, **common)
         if self.counts is None:
             self.counts = np.ones(self.classes)
-        self.tails = check.choice("tails", own.tails, tuple(TAILS))
-        self.tail_scale = check.number("tail_scale", SCALES[self.tails] if tail_scale is None else tail_scale, 0)
         self.slot, self.head, self.clusters = class_map(self.counts, own)
-        below = TAILS[self.tails].rows_of(self.classes, self.head, self.clusters)
         self._keep(memory.zeros((self.head + self.clusters, self.width), np.float32))
-        self._tail = sparse.kept(memory.zeros((below, self.width), np.float32), self.optimiser, self.biased)
+        below = memory.zeros((self.classes - self.head, self.width), np.float32)
+        self._tail = sparse.kept(below, self.optimiser, self.biased)
         self._top_place, self._top_loss = Place(self.backend.device), np.empty(self.batch, np.float32)
         self._prepare()
 
@@ -228,8 +137,12 @@ class HeadReadout(Base):
 
     def _prepare(self) -> None:
         """Sets the attributes derived from slots, again after a checkpoint has filled them."""
+        from cpu.output import cluster_softmax
+
         cluster = np.where(self.slot < self.head, -1, self.slot - self.head).astype(np.int32)
-        self._tails = TAILS[self.tails](cluster, self.counts, self.batch, self.width)
+        self._plan = cluster_softmax.plan(cluster)
+        self._alone = np.flatnonzero(cluster < 0).astype(np.int32)
+        self._tail_work = cluster_softmax.workspace(self.batch, self.width, self._plan, np.float32)
         self._top_place.do(self._make_room)
 
     def _make_room(self) -> None:
@@ -238,6 +151,7 @@ class HeadReadout(Base):
 
     def begin_with(self, vectors: np.ndarray) -> None:
         """Clusters similar classes by vectors (V, D) float32, and initialises all rows from these; see Readout."""
+        from cpu import head
         from cpu.tree import clusters as alike
 
         self._check_vectors(vectors)
@@ -247,7 +161,7 @@ class HeadReadout(Base):
                 self.slot[~alone] = self.head + alike.equal(vectors[~alone], self.clusters, seed=self.seed)
             self._prepare()
             self._host.rows[self.slot[alone]] = vectors[alone]
-            self._tails.begin(vectors, self._host, self._tail, np.maximum(self.counts, MET))
+            head.begin(self._host, self._tail, self.head, vectors, self._plan, np.maximum(self.counts, MET))
             self.send()
 
     def buffers(self) -> Buffers:
@@ -278,8 +192,10 @@ class HeadReadout(Base):
 
     def _learn_tail(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
         """Writes the clusters' part of grad and loss; NumPy's arrays."""
-        rate = self._step_rate * self.tail_scale
-        self._tails.step(grad, loss, self._learns(self._tail), hidden, target, weight, rate)
+        from cpu.output import cluster_softmax
+
+        given = self._learns(self._tail), self._tail_work, self._plan, hidden, target, weight, self._step_rate
+        cluster_softmax.step(grad, loss, *given)
 
     def _learn_top(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
         """Adds the head's part to grad, writes that of loss; arrays of the device, in the work of a queue."""
@@ -294,7 +210,9 @@ class HeadReadout(Base):
         slot.loss = check.loss(slot.losses) + slot.loss
 
     def _log_prob(self, out: np.ndarray, hidden: np.ndarray, target: np.ndarray) -> None:
-        self._tails.log_prob(out, self._tail, hidden, target)
+        from cpu.output import cluster_softmax
+
+        cluster_softmax.log_prob(out, self._tail, self._tail_work, self._plan, hidden, target)
         top = self._top_loss[: len(out)]
         self._top_place.call(self._top_log_prob, {"top loss": top}, {"hidden": hidden, "target": target})
         out += top
@@ -303,15 +221,16 @@ class HeadReadout(Base):
         self.backend.head.log_prob(out, self._there, self._work, self._slot, hidden, target)
 
     def _best_without(self, ids: np.ndarray, log_probs: np.ndarray, hidden: np.ndarray, left_out: Any) -> None:
-        from cpu.output import topk
+        from cpu.output import cluster_softmax, topk
 
-        left_out = left_out or topk.none_excluded(len(hidden))
-        self._tails.best(ids, log_probs, self._tail, self._slots(hidden), hidden, left_out)
+        given = self._plan, self._slots(hidden), self._alone, hidden, left_out or topk.none_excluded(len(hidden))
+        cluster_softmax.best(ids, log_probs, self._tail, *given)
 
     def _scores(self, out: np.ndarray, hidden: np.ndarray) -> None:
         from cpu import head
+        from cpu.output import cluster_softmax
 
-        self._tails.scores(out, self._tail, hidden)
+        cluster_softmax.scores(out, self._tail, self._plan, hidden)
         head.spread(out, self._slots(hidden), self.slot)
 
     def _slots(self, hidden: np.ndarray) -> np.ndarray:
@@ -331,8 +250,7 @@ class HeadReadout(Base):
 
     def describe(self) -> dict[str, Any]:
         """Returns the sizes that `rebuild` needs; the slots are among the parameters."""
-        names = ("head", "clusters", "tails", "tail_scale")
-        return super().describe() | {name: getattr(self, name) for name in names}
+        return super().describe() | {"head": self.head, "clusters": self.clusters}
 
     def restore(self, state: dict[str, Any]) -> None:
         check.counts(self.counts)
@@ -344,15 +262,23 @@ class HeadReadout(Base):
 def make(counts: Any, width: int, options: Mapping[str, Any], *, trunk: bool, **sizes: Any) -> HeadReadout:
     """Returns the readout from options of the command line; see hybrid/readout/__init__.py."""
     own = arguments(options, Options)
-    parts = HeadParts(tails=own.pop("tails"), share=own.pop("share"), seed=options["seed"])
+    parts = HeadParts(share=own.pop("share"), seed=options["seed"])
     return HeadReadout(counts, width, parts=parts, **sizes, **own)
 
 
-def rebuild(classes: int, head: int, clusters: int, tails: str, seed: int = 0, **facts: Any) -> HeadReadout:
+def rebuild(classes: int, head: int, clusters: int, seed: int = 0, **facts: Any) -> HeadReadout:
     """Returns the readout from describe(): with any slots of these sizes, until those of a checkpoint are restored."""
-    return HeadReadout(classes, parts=HeadParts(head, clusters, tails, seed=seed), **described(facts))
+    _check_tails(facts.pop("tails", "softmax"), facts.pop("tail_scale", 1))
+    return HeadReadout(classes, parts=HeadParts(head, clusters, seed=seed), **described(facts))
 
 
-def least(classes: int, width: int, head: int, clusters: int, tails: str, **facts: Any) -> int:
+def least(classes: int, width: int, head: int, clusters: int, tails: str = "softmax", **facts: Any) -> int:
     """Returns the minimum number of values in a checkpoint."""
-    return sparse.numbers(head + clusters + TAILS[tails].rows_of(classes, head, clusters), width, **facts)
+    _check_tails(tails, facts.get("tail_scale", 1))
+    return sparse.numbers(clusters + classes, width, **facts)
+
+
+def _check_tails(tails: str, scale: float) -> None:
+    """Raises ValueError for an old checkpoint whose clusters have trees, or a rate of their own."""
+    if (tails, scale) != ("softmax", 1):
+        raise ValueError(f'tails: found "{tails}" at {scale} times the rate, expected "softmax" at 1; train it again')

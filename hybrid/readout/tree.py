@@ -25,7 +25,8 @@ TOGETHER = 64
 
 @dataclass(frozen=True)
 class Batched:
-    """Batched learning of up to `count` rows of a node at a time, which breaks serial chains: for GPUs and many cores.
+    """Batched learning of up to `count` rows of a node at a time, which breaks serial chains: on GPUs alone. A CPU takes less
+    time row by row, and does so.
 
     Results are bit-identical for any thread count and any float32 nodes. A node is updated by rate times the sum over `count`
     rows, so keep rate * count below 10.
@@ -67,7 +68,7 @@ class TreeReadout(Base):
     tree    "huffman": short paths for frequent classes, the fastest; "balanced": all paths about log2 V; or one of
             hybrid.trees, such as one in which similar classes share nodes
     mode    "deterministic": nodes are updated row by row, so row b sees the updates of earlier rows, bit-identical to a serial
-            loop over rows for any number of threads; "batch", or Batched(64): rows learn together at a node
+            loop over rows for any number of threads; "batch", or Batched(64): rows learn together at a node, on a GPU
     batch   maximum rows per step
     backend the device of the nodes, from hybrid.backend.choose (None: the CPU). Nodes on a GPU are in its memory, and `nodes`
             is the host's copy. `best` and `scores` fetch it first and compute on the CPU, since a search branches
@@ -116,7 +117,7 @@ class TreeReadout(Base):
 
     def _make_room(self, tree: Any) -> None:
         sizes = self.batch, self.width, tree.depth
-        if self.mode == "batch":
+        if self._batched:
             kernels = self.backend.tree_batch
             self._work = kernels.workspace(*sizes, self.together, np.float32)
         else:
@@ -126,10 +127,14 @@ class TreeReadout(Base):
 
     def learn(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
         given = self._learns(self._there), self._work, self._plan, hidden, target, weight, self._step_rate
-        if self.mode == "batch":
+        if self._batched:
             self.backend.tree_batch.step(grad, loss, *given, self.together)
         else:
             self.backend.tree_softmax.step(grad, loss, *given)
+
+    @property
+    def _batched(self) -> bool:
+        return self.mode == "batch" and self.beside
 
     @property
     def online(self) -> bool:
@@ -252,9 +257,9 @@ class TreeReadout(Base):
         self.backend.tree_softmax.log_prob(out, self._there, self._plan, hidden, target)
 
     def _best_without(self, ids: np.ndarray, log_probs: np.ndarray, hidden: np.ndarray, left_out: Any) -> None:
-        from cpu.tree import search
+        from cpu import tree_softmax
 
-        search.best(ids, log_probs, self._host, self.tree, hidden, left_out)
+        tree_softmax.best(ids, log_probs, self._host, self.tree, hidden, left_out)
 
     def _scores(self, out: np.ndarray, hidden: np.ndarray) -> None:
         from cpu.output import scores

@@ -332,9 +332,9 @@ class FullLoss(MadeLoss):
 
 
 class HeadLoss(MadeLoss):
-    """A full softmax over the most frequent classes and clusters of the others, with a tree or a softmax in each cluster.
+    """A full softmax over the most frequent classes and clusters of the others, with a softmax in each cluster.
 
-    Arguments as in TreeLoss; settings of hybrid.HeadReadout: parts, tail_scale, batch, ...
+    Arguments as in TreeLoss; settings of hybrid.HeadReadout: parts, batch, ...
     """
 
     _made = HeadReadout

@@ -1,13 +1,11 @@
-"""Search for the likeliest classes of a tree and of a head with trees: exact, against all leaves."""
+"""Search for the likeliest classes of a tree: exact, against all leaves."""
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cpu import tree_softmax
-from cpu.output import topk
-from cpu.tree import search
-from cpu.tree.tree import balanced, huffman, huffman_forest
+from cpu.tree.tree import balanced, huffman
 from hybrid.contract import Learned
 
 
@@ -43,7 +41,7 @@ def found(find, tree, nodes, hidden, k):
 def test_best_is_the_top_of_everything(counts, k, scale, seed):
     tree, k = huffman(counts), min(k, len(counts))
     nodes, hidden = case(len(counts), 6, 5, scale, seed)
-    ids, log_probs = found(search.best, tree, nodes, hidden, k)
+    ids, log_probs = found(tree_softmax.best, tree, nodes, hidden, k)
     every = everything(tree, nodes, hidden)
     np.testing.assert_allclose(log_probs, -np.sort(-every, 1)[:, :k], rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(np.take_along_axis(every, ids, 1), log_probs, rtol=1e-5, atol=1e-5)
@@ -53,7 +51,7 @@ def test_best_is_the_top_of_everything(counts, k, scale, seed):
 def test_equals_come_by_rising_class():
     tree = balanced(16)  # all scores 0: every class has 1/16, exactly
     nodes, hidden = np.zeros((15, 4), np.float32), np.ones((2, 4), np.float32)
-    ids, log_probs = found(search.best, tree, nodes, hidden, 16)
+    ids, log_probs = found(tree_softmax.best, tree, nodes, hidden, 16)
     assert (ids == np.arange(16)).all()
     np.testing.assert_allclose(log_probs, np.log(1 / 16), rtol=1e-6)
 
@@ -61,23 +59,7 @@ def test_equals_come_by_rising_class():
 def test_large_trees_and_every_class(threads):
     tree = huffman(10**6 // np.arange(1, 5001))  # more prefixes than the heap begins with
     nodes, hidden = case(5000, 16, 7, 0.1)
-    ids, log_probs = found(search.best, tree, nodes, hidden, 5000)
+    ids, log_probs = found(tree_softmax.best, tree, nodes, hidden, 5000)
     every = everything(tree, nodes, hidden)
     assert (np.sort(ids, 1) == np.arange(5000)).all()
     np.testing.assert_allclose(log_probs, -np.sort(-every, 1), rtol=1e-5, atol=1e-5)
-
-
-def test_equally_likely_classes_come_by_rising_number_wherever_they_are():
-    """Classes 1 and 4 alone, the others in two trees and a cluster of one class; slots and turns are powers of two."""
-    cluster = np.int32([0, -1, 0, 1, -1, 1, 1, 1, 2])
-    made = huffman_forest(cluster, np.ones(9))
-    nodes = np.zeros((len(made.tree.node_up), 2), np.float32)
-    slots = np.log(np.float32([[0.125, 0.125, 0.25, 0.25, 0.25], [0.25, 0.0625, 0.125, 0.5, 0.0625]]))
-    hidden, ids, log_probs = np.ones((2, 2), np.float32), np.empty((2, 6), np.int32), np.empty((2, 6), np.float32)
-    given = Learned(nodes), made, slots, np.int32([1, 4]), hidden
-    search.best_in_forest(ids, log_probs, *given, topk.none_excluded(2))
-    assert ids.tolist() == [[8, 0, 1, 2, 4, 3], [1, 3, 5, 6, 7, 0]]
-    np.testing.assert_allclose(np.exp(log_probs[0]), [0.25, 0.125, 0.125, 0.125, 0.125, 0.0625], rtol=1e-6)
-    without = topk.Excluded(np.int64([0, 3]), np.int64([3, 3]), np.int32([1, 5, 8]))
-    search.best_in_forest(ids, log_probs, *given, without)
-    assert ids.tolist() == [[0, 2, 4, 3, 6, 7], [1, 3, 5, 6, 7, 0]]

@@ -6,11 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpu import softmax
+from cpu import softmax, tree_softmax
 from cpu.output import scores, topk
 from cpu.output.topk import Excluded
 from cpu.search import brute_force
-from cpu.tree import search
 from cpu.tree.tree import huffman
 from hybrid.contract import Learned
 
@@ -62,7 +61,7 @@ FINDS = {
         ids, out, Learned(table), softmax.workspace(len(hidden), table.shape[1], table.dtype), hidden, without
     ),
     "dot": lambda ids, out, table, hidden, without: brute_force.search(ids, out, table, hidden, "dot", without=without),
-    "tree": lambda ids, out, table, hidden, without: search.best(
+    "tree": lambda ids, out, table, hidden, without: tree_softmax.best(
         ids, out, Learned(table[1:]), huffman(np.arange(len(table))), hidden, without
     ),
 }

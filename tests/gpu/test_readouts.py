@@ -16,14 +16,14 @@ from tests.support.readouts import BATCH, CLASSES, COUNTS, WIDTH, frozen
 from tests.support.readouts import MAKE as READOUTS
 
 
-def biased(kind, move, **settings):
+def biased(kind, move):
     """So the CPU's kernels are compiled once for these and for tests/cpu/test_rule.py."""
-    return lambda rate=None, **more: READOUTS[kind](optimiser=move(rate), biases=True, **settings, **more)
+    return lambda rate=None, **more: READOUTS[kind](optimiser=move(rate), biases=True, **more)
 
 
 MAKE = {kind: READOUTS[kind] for kind in ("huffman", "balanced", "head", "full")} | {
     "huffman row-adagrad": biased("huffman", RowAdagrad),
-    "head adagrad": biased("head", Adagrad, tail_scale=2.0),
+    "head adagrad": biased("head", Adagrad),
     "full row-adagrad": biased("full", RowAdagrad),
     "full adagrad": biased("full", Adagrad),
     "full with biases": biased("full", SGD),

@@ -1,4 +1,4 @@
-"""Nodes that learn from a few examples at once, on the device: the oracle that the CPU is held to."""
+"""Nodes that learn from a few examples at once, on the device: the oracle, at its ends the serial loop and the whole batch."""
 
 import numpy as np
 import pytest

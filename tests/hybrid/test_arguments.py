@@ -53,7 +53,6 @@ LEAST = [
     (SampledSoftmax, {"negatives": 1}),
     (GBCE, {"calibration": 0.0}),
     (lambda **given: HeadReadout(9, 3, parts=HeadParts(clusters=2, **given)), {"head": 0}),
-    (functools.partial(HeadReadout, 9, 3), {"tail_scale": 0.0}),
     (_mixture, {"pace": 0.0}),
     (lambda **given: NeighbourReadout(_full(), **given), {"threads": 1, "exact_below": 0}),
     (Annoy, {"trees": 1, "search": 1}),

@@ -205,7 +205,7 @@ SPARSE_CASES = {
     "rows.scatter.squares-a-row": Case(partial(scatter, kind="row-adagrad"), ("measure", "steps")),
     "rows.scatter.squares-a-number": Case(partial(scatter, kind="adagrad"), ("scatter_squared",)),
     "rows.bags": Case(partial(bags, weighted=False), ("gather_mean", "label")),
-    "rows.bags.weighted": Case(partial(bags, weighted=True), ("gather_sum", "label")),
+    "rows.bags.weighted": Case(partial(bags, weighted=True), ("gather_mean", "label")),
     **{f"batch-rows.{kind}": Case(partial(batch_move, kind=kind), ("sum_columns",)) for kind in visits.OPTIMISERS},
     "softmax.fp32": Case(full_softmax, ("measure", "miss")),
     "softmax.tf32": Case(partial(full_softmax, precision="tf32"), ("measure", "miss")),

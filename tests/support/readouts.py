@@ -5,7 +5,7 @@ import json
 
 import numpy as np
 
-from hybrid import GBCE, SGD, Batched, HeadParts, SampledSoftmax, trees
+from hybrid import GBCE, SGD, HeadParts, SampledSoftmax, trees
 from hybrid.readout import (
     FullReadout,
     HeadReadout,
@@ -35,12 +35,8 @@ MAKE = {
     "huffman": lambda **more: TreeReadout(COUNTS, WIDTH, batch=BATCH, **more),
     "balanced": lambda **more: TreeReadout(CLASSES, WIDTH, tree="balanced", batch=BATCH, **more),
     "given": lambda **more: TreeReadout(COUNTS, WIDTH, tree=given_tree(), batch=BATCH, **more),
-    "batch": lambda **more: TreeReadout(COUNTS, WIDTH, batch=BATCH, mode=Batched(3), **more),
     "full": lambda **more: FullReadout(COUNTS, WIDTH, batch=BATCH, **more),
     "head": lambda **more: HeadReadout(COUNTS, WIDTH, batch=BATCH, parts=HeadParts(9, 10, seed=5), **more),
-    "head of softmaxes": lambda **more: HeadReadout(
-        COUNTS, WIDTH, batch=BATCH, parts=HeadParts(9, 5, "softmax", seed=5), **more
-    ),
     "sampled": lambda **more: SampledReadout(COUNTS, WIDTH, batch=BATCH, seed=5, loss=SampledSoftmax(20), **more),
     "log-uniform": lambda **more: SampledReadout(CLASSES, WIDTH, batch=BATCH, seed=5, loss=SampledSoftmax(20), **more),
     "logistic": lambda **more: SampledReadout(COUNTS, WIDTH, batch=BATCH, seed=5, loss="logistic", **more),

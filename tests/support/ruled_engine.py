@@ -13,7 +13,7 @@ from tests.support.small_engine import BATCH, CLASSES, Feed, through
 
 READOUTS = {
     "tree": lambda **more: TreeReadout(Feed.counts, 6, batch=BATCH, **more),
-    "tree by groups": lambda **more: TreeReadout(Feed.counts, 6, batch=BATCH, mode=Batched(3), **more),
+    "tree by groups": lambda **more: TreeReadout(Feed.counts, 6, batch=BATCH, mode=Batched(1), **more),
     "head": lambda **more: HeadReadout(Feed.counts, 6, batch=BATCH, parts=HeadParts(7, 3), **more),
     "full": lambda **more: FullReadout(Feed.counts, 6, batch=BATCH, **more),
 }

@@ -6,7 +6,7 @@ import pickle
 import numpy as np
 import pytest
 
-from hybrid import Adagrad, RowAdagrad, trees
+from hybrid import SGD, Adagrad, Batched, RowAdagrad, trees
 from hybrid.readout import TreeReadout, trials
 from tests.support.readouts import BATCH, CLASSES, COUNTS, MAKE, WIDTH, batch, every, frozen, reloaded, train
 
@@ -28,6 +28,13 @@ def test_a_checkpoint_keeps_a_tree_that_is_given():
     again.parameters()["leaf_up"][3] = 0
     with pytest.raises(ValueError, match="pointers to parents"):
         again.restore({})
+
+
+def test_on_a_cpu_nodes_learn_example_by_example_in_every_mode():
+    """So a run that learned in batches on a GPU goes on here."""
+    again = reloaded(TreeReadout(COUNTS, WIDTH, mode=Batched(3), batch=BATCH, optimiser=SGD(0.3)))
+    assert (again.describe()["mode"], again.describe()["together"]) == ("batch", 3)
+    assert train(again) == train(MAKE["huffman"](rate=0.3))
 
 
 def test_new_nodes_learn_from_examples():
