@@ -55,7 +55,9 @@ def sgd(weights: Array, velocity: Array | None, grad: Array, move: Any, momentum
     descend(weights, velocity, grad, move.rate * _scale(move), momentum, move.rate * move.decay)
 
 
-def descend(weights: Array, velocity: Array | None, grad: Array, rate: float, momentum: float, shrink: float = 0.0) -> None:
+def descend(
+    weights: Array, velocity: Array | None, grad: Array, rate: float, momentum: float, shrink: float = 0.0
+) -> None:
     """Does sgd; each weight shrinks by the share `shrink`."""
     rate, momentum, shrink = map(weights.dtype.type, (rate, momentum, shrink))
     _sgd(weights, velocity, grad, rate, momentum, shrink, _pieces(weights.size))

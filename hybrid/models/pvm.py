@@ -23,7 +23,7 @@ from ..pvm.source import CONFIG, LABELS_HELP, VIDEO_HELP, clips, configured, lab
 from ..schedule import trace
 from ..settings import option, positive
 from ..storage import files
-from ..train import store
+from ..train import plots, store
 from ..train.job import Job, Watched
 from ..train.runs import Trained
 
