@@ -45,10 +45,7 @@ class Queue:
     def run(
         self, work: Callable[..., Any], *arguments: Any, after: Sequence[Any] = (), note: Note | None = None
     ) -> Event:
-        """Does `work(*arguments)` after all earlier work of this queue and after the events in `after`.
-
-        note(start, end) receives the start and end time of the work, in seconds of time.perf_counter.
-        """
+        """See the contract."""
         return Event(self._worker.submit(self._do, work, arguments, after, note))
 
     def _do(self, work: Callable[..., Any], arguments: tuple[Any, ...], after: Sequence[Any], note: Note | None) -> Any:

@@ -38,13 +38,7 @@ def learn(
     grad: Array, loss: Array, learned: Any, work: Work, count: int, hidden: Array, target: Array, weight: Array | None,
     rate: float, positive: float,
 ) -> Array:  # fmt: skip
-    """Writes grad (B, D) = d loss / d hidden and loss (B,) in nats; updates rows with the gradient summed over B.
-
-    count     negatives that `cpu.output.negatives.draw` wrote to the scratch; returned, valid until the next draw
-    positive  factor of the target's term
-
-    At a rate of 0 nothing is updated, and grad may be (0, D): then only the loss is computed.
-    """
+    """Does `learn` of cpu/sampled_softmax.py with this loss; positive: factor of the target's term."""
     work.lower[:count], work.score[: target.size] = 0, 0
     met = gather(work, learned, count, target)
     given = met.score, work.logits, met.picked, met.ids, work.lower, hidden, target, weight, loss.dtype.type(positive)

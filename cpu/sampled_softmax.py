@@ -28,11 +28,7 @@ def step(
     grad: Array, loss: Array, learned: Any, work: Work, sampler: Sampler, hidden: Array, target: Array,
     weight: Array | None, rate: float, seed: int, tick: int,
 ) -> Array:  # fmt: skip
-    """Writes grad (B, D) = d loss / d hidden and loss (B,) in nats; updates rows with the gradient summed over B.
-
-    The softmax of the loss is over the target and the negatives, with lowered logits. Returns the negatives, valid until the
-    next step.
-    """
+    """See the contract. The softmax of the loss is over the target and the negatives, with lowered logits."""
     count = draw(work, sampler, work.ids.size, target, seed, tick)
     return learn(grad, loss, learned, work, count, hidden, target, weight, rate)
 

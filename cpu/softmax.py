@@ -98,10 +98,7 @@ def _log_prob(out: Array, learned: Any, work: Work, hidden: Array, target: Array
 
 
 def best(ids: Array, log_probs: Array, learned: Any, work: Work, hidden: Array) -> None:
-    """Writes the k most likely classes of each row, most likely first; ids and log_probs (B, k).
-
-    Exact. Among equal logits the lower id comes first.
-    """
+    """Writes each row's k likeliest classes, likeliest first, ties by ascending id, exactly; ids, log_probs (B, k)."""
     best_without(ids, log_probs, learned, work, hidden, none_excluded(len(hidden)))
 
 

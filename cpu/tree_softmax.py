@@ -36,10 +36,7 @@ def step(
     grad: Array, loss: Array, learned: Any, work: logistic_rows.Work, tree: Any, hidden: Array, target: Array,
     weight: Array | None, rate: float,
 ) -> None:  # fmt: skip
-    """Takes one training step: writes grad (B, D) and loss (B,), updates the nodes; equals the serial loop bit for bit.
-
-    See the contract, and cpu/tree/logistic_rows.py. Fastest with arrays aligned to cache lines (cpu/runtime/memory.py).
-    """
+    """See the contract and cpu/tree/logistic_rows.py. Cache-line-aligned arrays (cpu/runtime/memory.py) are fastest."""
     climb(work.entries, work.cuts, tree.leaf_up, tree.node_up, tree.owner, target, numba.get_num_threads())
     logistic_rows.learn(grad, loss, learned, work, hidden, weight, rate)
 

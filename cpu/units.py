@@ -61,10 +61,8 @@ def step(
     loss: Array, y: Array, hidden: Array, weights: Array, velocity: Array | None, y_grad: Array, hidden_grad: Array,
     layout: Any, x: Array, target: Array, rate: float | Array, momentum: float, activation: str,
 ) -> None:  # fmt: skip
-    """Takes one fused step: forward, squared error, backward and update, unit after unit, so that weights stay in cache.
-
-    See the contract. A unit's result is bit-identical to a step of it alone, unless a larger unit makes GEMMs faster.
-    """
+    """See the contract: unit after unit, so that weights stay in cache. A unit's result is bit-identical to a step of
+    it alone, unless a larger unit makes GEMMs faster."""
     number, count = weights.dtype.type, len(layout.inputs)
     rates = np.full(count, rate, weights.dtype)
     given = (layout, x, target, rates, number(momentum), CODES[activation])

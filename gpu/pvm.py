@@ -141,7 +141,6 @@ def _kept(layout: Any, device: Device, blocks: int) -> Kept:
 
 
 def _parameters(layout: Any) -> np.ndarray:
-    """Returns the number of parameters of each unit."""
     return np.add.reduceat(layout.rows.astype(np.int64) * (layout.columns + 1), layout.layer_at[:-1])
 
 

@@ -76,7 +76,6 @@ def step(
 
 
 def _learn(learned: Any, work: Work, hidden: Array, weight: Array | None, rate: float, depth: int) -> None:
-    """Lets the nodes learn from their examples."""
     B, D = hidden.shape
     name, pitch = _fit(D)
     grid, block, written = (-(-B // WARPS), depth), 32 * WARPS, (work.terms, work.towards, learned.rows)

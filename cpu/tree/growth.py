@@ -15,11 +15,8 @@ from cpu.tree.tree import Tree
 
 
 def vectors(learned: Any, tree: Tree, masses: Array) -> Array:
-    """Returns c_v of every class, (V, D) float32: similar if the tree treats two classes similarly.
-
-    learned  rows (V - 1, D), biases, squares and bias_squares of the nodes, the last three possibly None
-    masses   (V,) above 0: the frequency of each class
-    """
+    """Returns c_v of every class, (V, D) float32: similar if the tree treats two classes similarly. learned: Learned of
+    the nodes (V - 1, D); masses (V,) above 0: the frequency of each class."""
     sides, rows = sides_of(tree.children, masses), learned.rows
     share = (sides[:, 1] / np.maximum(sides.sum(axis=1), 1e-300)).astype(np.float32)
     classes = np.zeros((masses.size, rows.shape[1]), np.float32)

@@ -86,7 +86,6 @@ def _no_code(capability: tuple[int, int], version: int) -> str | None:
 
 
 def _no_blas() -> str | None:
-    """Returns why cuBLAS cannot be used."""
     from gpu.runtime import blas
 
     try:

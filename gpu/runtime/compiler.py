@@ -128,11 +128,7 @@ OLDER = (  # for a driver older than the compiler
 
 
 class Nvcc:
-    """The program nvcc; OSError, with the remedy, if it cannot be used.
-
-    version   of CUDA, as (13, 0)
-    identity  of the compiler, for cache keys
-    """
+    """The program nvcc, with the attributes of Nvrtc; OSError, with the remedy, if it cannot be used."""
 
     def __init__(self, path: str):
         self.path = path

@@ -6,13 +6,10 @@ from pathlib import Path
 
 
 def private(folder: Path, variable: str) -> Path:
-    """Returns the real path of the folder, which is created with its parents if missing.
+    """Returns the real path of the folder, created with its parents if missing; `variable` is for the message.
 
-    variable  the environment variable that names another folder; for the message
-
-    New folders are this user's alone, whatever the umask. Owner and mode of the folder and its parents are checked: OSError,
-    with the remedy, if another user could write to it or replace it. Parents with the sticky bit, as /tmp, are accepted. root
-    is trusted.
+    New folders are this user's alone, whatever the umask. OSError, with the remedy, if another user could write to the folder
+    or a parent, or replace it. Parents with the sticky bit, as /tmp, are accepted. root is trusted.
     """
     folder = Path(os.path.realpath(folder))
     for path in reversed([path for path in (folder, *folder.parents) if not path.exists()]):

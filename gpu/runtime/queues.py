@@ -116,11 +116,7 @@ class Queue:
     def run(
         self, work: Callable[..., Any], *arguments: Any, after: Sequence[Any] = (), note: Note | None = None
     ) -> Event:
-        """Does `work(*arguments)`, which launches on this queue, after its earlier work and the events in `after`.
-
-        The first wait for the event calls note(start, end) with the device's start and end time of the work, in seconds of
-        time.perf_counter.
-        """
+        """See the contract. The first wait for the event calls `note`, with the device's times."""
         return Event(self, self.device.owner.submit(self._do, work, arguments, after, note), note)
 
     def _do(self, work: Callable[..., Any], arguments: Any, after: Sequence[Any], note: Note | None) -> Any:

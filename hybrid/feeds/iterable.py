@@ -59,13 +59,8 @@ class IterableFeed(Epochs):
         super().__init__(epochs, ticks)
 
     def _count(self, classes: int | None) -> int:
-        """Sets sizes, counts and digest by a pass over the batches of epoch 0; returns their number.
-
-        classes  upper limit, checked for each batch; None: no limit
-
-        Raises ValueError if there is no batch, or for an invalid item or one with too many classes; IndexError for ids and
-        classes of 2^31 - 1 and more.
-        """
+        """Sets sizes, counts and digest by a pass over the batches of epoch 0; returns their number. classes: upper
+        limit, checked for each batch; None: no limit."""
         sha256, self.counts = hashlib.sha256(), np.zeros(0, np.int64)
         self.rows = self.batch = self.most_ids = self.most_targets = self.width = ticks = 0
         length = operator.length_hint(self._source) or None
@@ -124,13 +119,8 @@ def _at_least(name: str, given: int | None, needed: int) -> int:
 
 
 def begun(source: Source, seed: int, epoch: int) -> Iterator[Any]:
-    """Returns an iterator over the batches of an epoch, from the first.
-
-    source  a re-iterable; a function of the epoch that returns an iterable; or a torch.utils.data.DataLoader, whose generator
-            (a new one if it has none) is first seeded by (seed, epoch)
-
-    Raises ValueError for an iterator, which can be used only once, and for any other type.
-    """
+    """Returns an iterator over the batches of an epoch, from the first; source: `batches` of IterableFeed. The
+    generator of a DataLoader, a new one if it has none, is first seeded by (seed, epoch)."""
     if callable(source) and not isinstance(source, Iterable):
         return iter(source(epoch))
     if isinstance(source, Iterator):

@@ -160,7 +160,6 @@ def write(folder: Path, text: Iterable[Sequence[str]], vocabulary: Vocabulary, *
 
 
 def _flush(ids: BinaryIO, at: BinaryIO, parts: list[np.ndarray], ends: "array[int]", digest: "hashlib._Hash") -> None:
-    """Writes the buffers and clears them."""
     if parts:
         piece = np.concatenate(parts)
         ids.write(piece.data)

@@ -268,7 +268,6 @@ def _kind(options: Mapping[str, Any]) -> str:
 
 
 def _split(every: Histories, options: Mapping[str, Any]) -> Split:
-    """Splits the histories by --split-by."""
     kind, *shares_given = options["split_by"].split(":")
     shares: dict[str, Any] = dict(zip(("test", "valid"), map(float, shares_given), strict=False))
     if kind == LAST:

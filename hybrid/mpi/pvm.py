@@ -275,11 +275,8 @@ def _shares(wiring: Wiring, owner: np.ndarray, ranks: int) -> Shares:
 
 
 class Halo:
-    """The border exchange: outputs in the world that this rank sends to and receives from each other rank, of all streams.
-
-    One launch gathers them from a world, another scatters them to it. On the host, they are in one array per direction,
-    contiguous per rank; a device has mirrors of both.
-    """
+    """The border exchange: outputs in the world that this rank sends to and receives from each other rank, of all
+    streams: one launch gathers, another scatters them. The host has one array per direction, a device mirrors of both."""
 
     def __init__(
         self, group: Group, shares: Shares, layout: TapeLayout, device: Any, kernels: Any, streams: int, dtype: Any

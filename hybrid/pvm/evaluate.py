@@ -135,11 +135,8 @@ class Watcher:
 
 
 class Validation:
-    """A validation that shows a video to a frozen copy of a model, without effect on the model's training.
-
-    model  the model in training; the copy doubles the memory
-    shown  clips; their first FRAMES frames are shown
-    """
+    """A validation that shows the first FRAMES frames of some clips to a frozen copy of a model, which doubles the
+    memory, without effect on the model's training."""
 
     def __init__(self, model: PVM, shown: Sequence[Clip]):
         self._copy, self._clips = single(model, readouts=False), shown

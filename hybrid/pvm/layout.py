@@ -127,10 +127,7 @@ def tape_layout(wiring: Wiring, config: Config) -> TapeLayout:
 
 
 def taken(layout: TapeLayout, units: np.ndarray) -> TapeLayout:
-    """Returns the layout of selected units in this order: tape, signals and weights hold only them, the world all units.
-
-    units  (u,) their numbers
-    """
+    """Returns the layout of the units (u,), in this order: tape, signals, weights hold only them, the world all."""
     tape_at = _offsets(np.diff(layout.tape_at)[units])
     moved = tape_at[:-1] - layout.tape_at[units]  # tape offset shifts of each unit
     own: dict[str, Any] = {"tape_at": tape_at, "signal_at": _offsets(np.diff(layout.signal_at)[units])}
@@ -181,10 +178,8 @@ class _Unit:
         return self.size - size
 
     def layer(self, reads: int, columns: int, rows: int, pulled: int = 0) -> int:
-        """Adds a dense layer that writes to the end of the tape; returns its offset.
-
-        reads, columns  offset of its input on the tape, and its size; the first `pulled` inputs receive gradients
-        """
+        """Adds a dense layer of `columns` inputs from `reads` on the tape, which writes to its end; returns its offset.
+        The first `pulled` inputs receive gradients."""
         self.layers.append((rows, columns, pulled, reads, self.place(rows)))
         return self.size - rows
 

@@ -194,10 +194,7 @@ def least(facts: dict[str, Any]) -> int:
 
 
 def trials(kind: str, options: Mapping[str, Any]) -> tuple[Trial, ...]:
-    """Returns the candidates to measure on the GPU, besides the user's readout, if the place of a readout is not specified.
-
-    options  of the command line
-    """
+    """Returns the candidates to measure on the GPU, besides the user's readout, if its place is not specified."""
     module = registry.load(kind)
     made: tuple[Trial, ...] = module.trials(options) if hasattr(module, "trials") else ()
     return made

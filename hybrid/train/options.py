@@ -166,10 +166,8 @@ def _text(value: Any) -> str:
 
 
 def choose(kind: str, **explicit: Any) -> dict[str, Any]:
-    """Returns the options of a run of this kind: the arguments, and defaults for all others.
-
-    Raises ValueError for contradictory options, those that the model and its parts do not take, and missing required ones.
-    """
+    """Returns the options of a run of this kind: the arguments, and defaults for all others. ValueError for
+    contradictory, missing required, and unknown ones."""
     parts = Parts(kind)
     taken = parts.defaults(explicit)
     for name, field in parts.own.items():

@@ -86,12 +86,8 @@ def _now() -> tuple[float, float]:
 
 
 def check(facts: Any, job: Job, source: Path) -> None:
-    """Raises ValueError, with the file, unless a checkpoint's facts are those of a run that its job can resume.
-
-    A sound checkpoint may not belong to a run: user saves have other facts, and untrusted files may have any.
-
-    source  the checkpoint's folder or JSON file
-    """
+    """Raises ValueError, with the file `source`, unless a checkpoint's facts are those of a run that its job can
+    resume. User saves have other facts, and untrusted files may have any."""
     with contextlib.suppress(ArithmeticError, AttributeError, LookupError, TypeError):  # of values of other types
         progress, feed = facts["progress"], facts["feed"]
         numbers = [progress.get(name, 0) for name in (*COUNTED, *SPENT, *CLOCKS)] + [progress.get("loss") or 0]

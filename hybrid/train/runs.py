@@ -88,12 +88,10 @@ def start(options: dict[str, Any], *observers: Observer, ranks: SingleRank = SIN
 
 
 def resume(folder: str, explicit: dict[str, Any], *observers: Observer, ranks: SingleRank = SINGLE) -> dict[str, Any]:
-    """Resumes a stopped run, with its own options or to a greater length; returns its report.
+    """Resumes a stopped run, with its own options or to a greater length; returns its report. See `start`.
 
-    explicit   the user's options: epochs (or steps, as its model counts) to reach, `previous` to resume from the save before
-               the last, and options that affect no result
-    observers  also take each new curve point
-    ranks      the ranks that train together, see `train`
+    explicit  the user's options: epochs (or steps, as its model counts) to reach, `previous` to resume from the save before
+              the last, and options that affect no result
     """
     path = Path(folder)
     with contextlib.ExitStack() as under_way:

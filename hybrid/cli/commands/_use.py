@@ -106,7 +106,6 @@ def _add_eval(command: Parser) -> None:
 
 
 def _eval(given: argparse.Namespace) -> int:
-    """Evaluates the run and prints the metrics."""
     figures = runs.evaluate(given.run, vars(given))
     print(json.dumps(figures, indent=1) if given.json else runs.text(figures))
     return 0
@@ -116,7 +115,6 @@ def _eval(given: argparse.Namespace) -> int:
 
 
 def _add_export(command: Parser) -> None:
-    """Adds the options."""
     command.add_argument("run", metavar="RUN", help="the folder of a trained run")
     command.add_argument("file", metavar="FILE", help="the file to write")
     command.add_argument(
@@ -136,7 +134,6 @@ def _add_export(command: Parser) -> None:
 
 
 def _export(given: argparse.Namespace) -> int:
-    """Writes the file."""
     files.check(given.file, given.overwrite)
     print(runs.export(given.run, given.file, given.format, given.checkpoint, given.side))
     return 0
@@ -146,7 +143,6 @@ def _export(given: argparse.Namespace) -> int:
 
 
 def _add_neighbours(command: Parser) -> None:
-    """Adds the options."""
     add_run(command, "RUN|FILE", "the folder of a trained run, or a file of vectors, such as hybrid export writes")
     command.add_argument("words", nargs="+", metavar="WORD", help="words or items to ask about")
     add_k(command, "neighbours of each")
@@ -163,7 +159,6 @@ def _neighbours(given: argparse.Namespace) -> int:
 
 
 def _add_next(command: Parser) -> None:
-    """Adds the options."""
     add_run(command)
     command.add_argument("text", nargs="+", metavar="TEXT", help="the text to continue, a string or several words")
     command.add_argument(
@@ -208,7 +203,6 @@ def _continued(report: dict[str, Any]) -> str:
 
 
 def _add_predict(command: Parser) -> None:
-    """Adds the options."""
     add_run(command)
     command.add_argument("file", metavar="FILE", help="texts, one a line; -: from standard input")
     command.add_argument("--k", type=positive, default=1, metavar="K", help="labels of each text (default: 1)")

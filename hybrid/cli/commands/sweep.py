@@ -182,7 +182,6 @@ def _objective(trial: Any, sweep: Sweep, folder: Path) -> float:
     console.say(f"{own}: {', '.join(f'{name} {_plain(value)}' for name, value in trial.params.items())}")
 
     def prune(point: Mapping[str, Any]) -> None:
-        """Ends an unpromising run."""
         at = next(made)
         if point.get(figure) is not None:
             trial.report(point[figure], at)

@@ -21,14 +21,8 @@ UPRIGHT = {2: 0, 3: 3, 4: 1, 5: 5, 6: 4, 7: 6, 8: 2}  # EXIF orientation -> Pill
 
 
 class Images(Pictures):
-    """A `Clip` of images in the given order; `directory` and `open_clip` make one.
-
-    read    name -> the bytes of the file
-    labels  a box file; None: not labelled
-    within  prefix of a name in messages: the zip
-
-    Raises ValueError, naming the file, for an image that cannot be read and for wrong labels.
-    """
+    """A `Clip` of images in the given order, see `directory` and `open_clip`. read: name -> the bytes of the file;
+    labels: a box file, None: not labelled; within: prefix of a name in messages, the zip."""
 
     kind = "images"
     rate = 25.0  # a set of images has no frame rate
