@@ -5,7 +5,6 @@ Units are 150-49-150, as in Piekniewski's video model. PyTorch's step is bmm wit
 
 import functools
 import itertools
-import math
 import os
 import statistics
 import time
@@ -40,7 +39,7 @@ def run(arguments) -> None:
         for units, momentum in itertools.product(sizes, MOMENTA):
             layout = equal(units)
             # Weights and velocities of two rivals, and a copy while those of one are padded
-            if 4 * (5 if momentum else 3) * int(layout.w_at[-1]) > (memory() or math.inf):
+            if 4 * (5 if momentum else 3) * int(layout.w_at[-1]) > memory():
                 print(f"left out: {units:,} units, momentum {momentum}: memory does not hold them", flush=True)
                 continue
             problem = Problem(layout, batch, momentum)
