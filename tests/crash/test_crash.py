@@ -28,9 +28,11 @@ def test_a_call_that_fails_or_kills_does_no_harm(campaign, scene):
 
 
 def test_kills_do_no_harm(campaign):
-    before = campaign.kills
-    campaign.life(KIND, "cpu", random.Random(1))
-    assert campaign.kills > before
+    for seed in range(1, 9):  # a run on a busy machine may end before the first signal
+        campaign.life(KIND, "cpu", random.Random(seed))
+        if campaign.kills:
+            return
+    pytest.fail("no run was killed")
 
 
 def test_a_file_that_is_written_in_place_is_found(campaign, monkeypatch):
