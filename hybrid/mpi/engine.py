@@ -121,12 +121,13 @@ class RankedRoute(Route):
     def _added(self, ready: Sequence[str]) -> list[Stage]:
         """Returns the stages that sum the gradient over ranks, through the host."""
         shared = self.gradient
-        stages = [Stage("gradient", "dense", shared.close, tuple(ready), once=True)]
-        if self.device.host_memory:
-            return [*stages, Stage("gradient to all", QUEUE, shared.add_up, ("gradient",), once=True)]
-        stages.append(Stage("gradient out", "copy out", shared.copy_out, ("gradient",), once=True))
-        stages.append(Stage("gradient to all", QUEUE, shared.add_up, ("gradient out",), once=True))
-        return [*stages, Stage("gradient in", "copy in", shared.copy_in, ("gradient to all",), once=True)]
+        stages = [
+            Stage("gradient", "dense", shared.close, tuple(ready), once=True),
+            Stage("gradient out", "copy out", shared.copy_out, ("gradient",), once=True),
+            Stage("gradient to all", QUEUE, shared.add_up, ("gradient", "gradient out"), once=True),
+            Stage("gradient in", "copy in", shared.copy_in, ("gradient to all",), once=True),
+        ]
+        return [stage for stage in stages if not (self.device.host_memory and stage.queue.startswith("copy"))]
 
     def _to_all(self, name: str, after: Sequence[str]) -> Stage:
         """Returns the broadcast of a host array from its micro-batch's rank to all others."""
