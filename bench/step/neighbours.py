@@ -2,7 +2,8 @@
 
 Indexes: every installed library of cpu/search/libraries.py is tuned on the same 512 queries, by the same search for the least
 effort that reaches the recall. It is timed on 1,024 others. One that takes more than SLOWEST times exact search's seconds is
-left out with a message. Records have the build time of the index and the growth of memory.
+left out with a message. At a million rows, where a build takes minutes, a library has only the sizes that were its fastest at
+100,000 rows. Records have the build time of the index and the growth of memory.
 
 Heads: an LSTM is trained on WikiText-2. Its output layer, and any number of rows drawn around its rows, must find the ten
 largest logits of its hidden vectors. The contenders are FastHead, exact and at a recall of .99, PyTorch in float32 and
@@ -30,27 +31,31 @@ from hybrid.feeds.vocabulary import Vocabulary
 
 K, QUERIES, BLOCK = 10, 1024, 256
 RECALLS = (0.9, 0.99)
+ONLY = ("indexes", "heads")
 RANDOM, ROWS = 100, (100_000, 1_000_000)  # the width of random vectors; their numbers of rows
 SLOWEST = 4.0
 LINKS = (8, 16, 32)
 SIZES = {"annoy": (10, 40, 100), "faiss": (32, 128, 512)}  # other kinds use LINKS
 WIDTHS, CLASSES, BATCHES = (128, 512, 1024), (250_000, 1_000_000), (1, 64)  # heads
+LARGE = 500_000  # from so many rows, only the sizes that were the fastest before
 MOST = 3 * 10**8  # maximum number of weights of a head: five copies have to fit
 STEPS, STREAMS, LENGTH = 2000, 64, 35  # training of the LSTM
 
 Ask = Callable[[np.ndarray, int], np.ndarray]  # queries (B, D), effort -> ids (B, k)
-Built = tuple[str, str, Ask, dict[str, Any]]  # library, setting, query function, cost of building
+Built = tuple[str, int, str, Ask, dict[str, Any]]  # library, size, setting, query function, cost of building
+Best = dict[tuple[str, str, float], int]  # metric, library and recall -> the fastest size
 
 
 def run(arguments) -> None:
-    """Measures indexes over trained and random vectors, by cosine and by dot product; then heads."""
-    for name, vectors in _data(arguments):
-        for metric in ("angular", "dot"):
-            problem = Problem(name, vectors, metric, arguments.threads)
+    """Measures indexes over trained and random vectors; then heads."""
+    only, best = arguments.only or ONLY, Best()
+    for name, vectors, metrics in _data(arguments) if "indexes" in only else ():
+        for metric in metrics:
+            problem = Problem(name, vectors, metric, arguments.threads, best)
             indexes = list(problem.indexes())
             for recall in RECALLS:
                 _report(problem.works(recall, indexes), arguments)
-    for width in WIDTHS[:1] if arguments.quick else WIDTHS:
+    for width in () if "heads" not in only else WIDTHS[:1] if arguments.quick else WIDTHS:
         name, weights, hidden = _softmax(arguments, width)
         for classes in [len(weights), *([] if arguments.quick else CLASSES)]:
             if classes * width <= MOST:
@@ -64,15 +69,15 @@ def _report(works: list[Work], arguments: Any) -> None:
     append(arguments.json, records)
 
 
-def _data(arguments) -> Iterator[tuple[str, np.ndarray]]:
-    """Yields names and vectors (V, D) float32."""
+def _data(arguments) -> Iterator[tuple[str, np.ndarray, tuple[str, ...]]]:
+    """Yields names, vectors (V, D) float32 and metrics; random vectors are about equally long, so cosine is enough for them."""
     name, words = _word_vectors(arguments)
-    yield name, words
+    yield name, words, ("angular", "dot")
     for rows in () if arguments.quick else ROWS:
-        yield f"{name}, {rows:,} around them", _grown(words, rows)
+        yield f"{name}, {rows:,} around them", _grown(words, rows), ("angular", "dot")
     for rows in (3000,) if arguments.quick else ROWS:
         width = 20 if arguments.quick else RANDOM
-        yield f"random {rows:,} x {width}", np.random.default_rng(0).standard_normal((rows, width), np.float32)
+        yield f"random {rows:,} x {width}", np.random.default_rng(0).standard_normal((rows, width), np.float32), ("angular",)
 
 
 def _grown(rows: np.ndarray, many: int) -> np.ndarray:
@@ -101,8 +106,8 @@ def _word_vectors(arguments) -> tuple[str, np.ndarray]:
 class Problem:
     """Vectors and queries: tunes the rivals and creates their works."""
 
-    def __init__(self, name: str, vectors: np.ndarray, metric: str, threads: int):
-        self.name, self.vectors, self.metric, self.threads = name, vectors, metric, threads
+    def __init__(self, name: str, vectors: np.ndarray, metric: str, threads: int, best: Best):
+        self.name, self.vectors, self.metric, self.threads, self.best = name, vectors, metric, threads, best
         self.tuning, self.asked = queries(vectors, 1), np.concatenate(
             [queries(vectors, seed) for seed in range(2, 2 + QUERIES // BLOCK)]
         )  # fmt: skip
@@ -121,7 +126,8 @@ class Problem:
         made.append(self._work(f"numpy {np.__version__}, exact", recall, lambda: self._by_numpy(self.asked)))
         for who in dict.fromkeys(who for who, *_ in indexes):
             if found := self._fastest(recall, [one for one in indexes if one[0] == who]):
-                (_, setting, ask, built), effort = found
+                (_, size, setting, ask, built), effort = found
+                self.best[self.metric, who, recall] = size
                 asked = functools.partial(ask, self.asked, effort)
                 made.append(self._work(who, recall, asked, f"{setting}, {effort}", built))
             else:
@@ -131,17 +137,23 @@ class Problem:
     def indexes(self) -> Iterator[Built]:
         """Yields the indexes, built once for all recalls, by the threads of the measurement."""
         for kind, library in libraries.LIBRARIES.items():
-            for size in SIZES.get(kind, LINKS) if peer(library.module) else ():
+            for size in self._sizes(kind, library.module) if peer(library.module) else ():
                 before, start = _resident(), time.perf_counter()
                 made = libraries.make(kind, self.vectors, self.metric, size, 0, self.threads)
                 built = {"build s": round(time.perf_counter() - start, 2), "build MB": round(_resident() - before)}
                 setting = library.setting.split(",")[0].format(size)
-                yield library.module, setting, functools.partial(_propose, made), built
+                yield library.module, size, setting, functools.partial(_propose, made), built
+
+    def _sizes(self, kind: str, who: str) -> tuple[int, ...]:
+        sizes = SIZES.get(kind, LINKS)
+        if len(self.vectors) < LARGE:
+            return sizes
+        return tuple({self.best.get((self.metric, who, recall), sizes[1]) for recall in RECALLS})
 
     def _fastest(self, recall: float, indexes: list[Built]) -> tuple[Built, int] | None:
         reached = []
         for built in indexes:
-            if found := self._least_effort(recall, built[2]):
+            if found := self._least_effort(recall, built[3]):
                 reached.append((found[1], built, found[0]))
         return min(reached, key=lambda one: one[0])[1:] if reached else None
 
