@@ -39,7 +39,7 @@ class Neighbours:
                [annoy], [neighbours] (hnswlib). Without annoy, "annoy" falls back to "exact" with a note
     recall     auto: the target fraction of the k nearest; None: 0.95
     k          auto: number of neighbours
-    queries    auto: (B, D) sample queries, half to select and half to measure the choice; None: some rows with noise
+    queries    auto: (B, D) sample queries: up to 256 select, the others measure the choice; None: some rows with noise
     threads    build the index. With more than one, the missed neighbours may differ between runs
     settings   trees and search of "annoy", links and effort of graphs, effort of "faiss", exact_below, seed: see
                cpu/search/neighbours.py

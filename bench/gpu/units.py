@@ -63,27 +63,28 @@ def _ours(found: Contest, problem: Problem) -> None:
     from gpu import units
 
     device, layout, batch = found.machine.device, problem.layout, problem.batch
-    before, first = device.memory()["device"], problem.velocity()
+    first = problem.velocity()
     weights, velocity = device.from_host(problem.weights()), None if first is None else device.from_host(first)
     x, target = device.from_host(problem.x), device.from_host(problem.target)
     loss = device.empty(problem.units, np.float32)
     y, y_grad = (device.empty(target.shape, np.float32) for _ in range(2))
     hidden, hidden_grad = (device.empty((batch, int(layout.h_at[-1])), np.float32) for _ in range(2))
     signals = sum(array.nbytes for array in (x, target, loss, y, y_grad, hidden, hidden_grad))
+    before = device.memory()["device"]
     plan = found.do(units.plan, layout)
+    found.do(plan.bins, batch)
+    memory = {"weights": weights.nbytes, "velocity": velocity.nbytes if velocity else 0, "signals": signals}
+    memory["plan"] = device.memory()["device"] - before
     written = (loss, y, hidden, weights, velocity, y_grad, hidden_grad)
     read = (plan, x, target, RATE, problem.momentum, ACTIVATION)
-    more: dict[str, Any] = {"bytes_per_parameter": problem.counted}
+    memory["total"] = sum(memory.values())
+    more = {"bytes_per_parameter": problem.counted, "memory": memory, "variant": plan.describe(batch)}
 
     def sampled(array: Any) -> np.ndarray:
         return np.concatenate([device.to_host(array[begin:end]) for begin, end in problem.spans()])
 
     def check():
-        """Checks the first step, which has sorted the units into launches and allocated all memory."""
-        parts = {"weights": weights.nbytes, "velocity": velocity.nbytes if velocity else 0, "signals": signals}
-        held = device.memory()["device"] - before
-        more["memory"] = parts | {"plan": held - sum(parts.values()), "total": held}
-        more["variant"] = plan.describe(batch)
+        """Checks the first step."""
         problem.check(sampled(weights), None if velocity is None else sampled(velocity))
         near("loss", device.to_host(loss)[problem.sample], problem.loss)
 

@@ -1,6 +1,6 @@
 """The ten nearest of many vectors at a given recall, and the ten likeliest classes of trained softmaxes, against libraries.
 
-Indexes: every installed library of cpu/search/libraries.py is tuned on the same 512 queries, by the same search for the least
+Indexes: every installed library of cpu/search/libraries.py is tuned on the same 256 queries, by the same search for the least
 effort that reaches the recall. It is timed on 1,024 others. One that takes more than SLOWEST times exact search's seconds is
 left out with a message. At a million rows, where a build takes minutes, a library has only the sizes that were its fastest at
 100,000 rows. Records have the build time of the index and the growth of memory.
@@ -29,7 +29,7 @@ from hybrid.feeds import text
 from hybrid.feeds.text import Corpus
 from hybrid.feeds.vocabulary import Vocabulary
 
-K, QUERIES, BLOCK = 10, 1024, 256
+K, QUERIES, BLOCK = 10, 1024, 256  # BLOCK: queries of a product of NumPy
 RECALLS = (0.9, 0.99)
 ONLY = ("indexes", "heads")
 RANDOM, ROWS = 100, (100_000, 1_000_000)  # the width of random vectors; their numbers of rows
@@ -77,7 +77,11 @@ def _data(arguments) -> Iterator[tuple[str, np.ndarray, tuple[str, ...]]]:
         yield f"{name}, {rows:,} around them", _grown(words, rows), ("angular", "dot")
     for rows in (3000,) if arguments.quick else ROWS:
         width = 20 if arguments.quick else RANDOM
-        yield f"random {rows:,} x {width}", np.random.default_rng(0).standard_normal((rows, width), np.float32), ("angular",)
+        yield (
+            f"random {rows:,} x {width}",
+            np.random.default_rng(0).standard_normal((rows, width), np.float32),
+            ("angular",),
+        )
 
 
 def _grown(rows: np.ndarray, many: int) -> np.ndarray:
@@ -108,9 +112,7 @@ class Problem:
 
     def __init__(self, name: str, vectors: np.ndarray, metric: str, threads: int, best: Best):
         self.name, self.vectors, self.metric, self.threads, self.best = name, vectors, metric, threads, best
-        self.tuning, self.asked = queries(vectors, 1), np.concatenate(
-            [queries(vectors, seed) for seed in range(2, 2 + QUERIES // BLOCK)]
-        )  # fmt: skip
+        self.tuning, self.asked = queries(vectors, 1, index.QUERIES), queries(vectors, 2, QUERIES)
         self.tuning_truth, self.truth = self._exactly(self.tuning), self._exactly(self.asked)
         start = time.perf_counter()
         self._exactly(self.tuning)
@@ -119,7 +121,7 @@ class Problem:
     def works(self, recall: float, indexes: list[Built]) -> list[Work]:
         """Returns ours, exact search by NumPy and by us, and the fastest setting of every library."""
         print(f"{self.name}, {self.metric}, recall@{K} {recall}:", flush=True)
-        more: dict[str, Any] = {"metric": self.metric, "recall": recall, "k": K, "queries": self.tuning}
+        more: dict[str, Any] = {"metric": self.metric, "recall": recall, "k": K, "queries": queries(self.vectors, 1)}
         ours = Neighbours(self.vectors, index="auto", threads=self.threads, **more)
         made = [self._work("ours", recall, lambda: ours.query(self.asked, K)[0], ours.choice.line())]
         made.append(self._work("ours, exact", recall, lambda: self._exactly(self.asked)))

@@ -23,12 +23,12 @@ NO_ROWS = np.empty(0, np.int32)
 
 Sizes = Sequence[tuple[str, int]]
 SIZES = (
-    ("faiss", 64), ("hnsw", 8), ("usearch", 8), ("annoy", 10), ("hnsw", 16), ("usearch", 16), ("voyager", 16), ("annoy", 40),
-    ("hnsw", 32),
+    ("faiss", 128), ("faiss", 512), ("hnsw", 8), ("hnsw", 16), ("usearch", 16), ("voyager", 16), ("annoy", 40), ("hnsw", 32),
 )  # fmt: skip
 SAMPLE = 10_000  # rows of the first trials
 FINAL = 2  # kinds and sizes then tried on all rows, if one of them reaches the recall
-QUERIES = 256  # queries for the choice, and as many to measure the chosen index
+QUERIES = 256  # maximum number of queries for the choice
+HELD = 8192  # maximum number of other queries for its figures: the standard error of a recall of .9 is then below .003
 NOISE = 0.5  # noise of queries made from rows, relative to the rows' own spread
 DEAREST = 2**17  # maximum effort
 GAIN = 0.9  # share of exact search's time: a smaller gain is not worth the missed neighbours
@@ -110,12 +110,13 @@ def choose(
 ) -> tuple[Index | None, Choice]:  # fmt: skip
     """Returns the fastest index over vectors (V, D) with this recall of the k nearest of queries (B, D), and its figures.
 
-    hidden  every second query is used for the choice, the others for the figures
+    hidden  at most half of the queries, and QUERIES, are used for the choice, at most HELD of the others for the figures
     before  an earlier choice for the same table: its kind and size are reused if they still reach the recall
 
     None in place of an index: exact search is the fastest.
     """
-    trial = Trial(vectors, hidden[::2] if len(hidden) > 1 else hidden, metric, k, recall)
+    step = max(2, len(hidden) // QUERIES)
+    trial = Trial(vectors, hidden[::step], metric, k, recall)
     sizes = [(kind, size) for kind, size in SIZES if libraries.there(kind)]
     made = None
     if before and before.kind != "exact":
@@ -126,25 +127,28 @@ def choose(
         )
         made, choice = _fastest(trial, tried, least, seed, threads)
     choice = choice._replace(tried=tuple(dict.fromkeys(kind for kind, _ in sizes)))
-    return made, Trial(vectors, hidden[1::2], metric, k, recall).judged(made, choice) if made and len(
-        hidden
-    ) > 1 else choice
+    held = np.delete(hidden, slice(None, None, step), axis=0)
+    if made and len(held):
+        held = np.ascontiguousarray(held[:: -(-len(held) // HELD)])
+        choice = Trial(vectors, held, metric, k, recall, 1).judged(made, choice)
+    return made, choice
 
 
-def queries(vectors: Array, seed: int) -> Array:
-    """Returns realistic queries (B, D): some of the rows, with noise of NOISE times a row's root mean square."""
+def queries(vectors: Array, seed: int, many: int = QUERIES + HELD) -> Array:
+    """Returns `many` realistic queries (B, D): some of the rows, with noise of NOISE times a row's root mean square."""
     rng = np.random.default_rng(seed)
-    rows = vectors[rng.integers(0, len(vectors), 2 * QUERIES)]
+    rows = vectors[rng.integers(0, len(vectors), many)]
     spread = np.sqrt(np.mean(rows**2, axis=1, keepdims=True))
     noised: Array = (rows + NOISE * spread * rng.standard_normal(rows.shape)).astype(vectors.dtype)
     return noised
 
 
 class Trial:
-    """Vectors, queries and their exact neighbours: measures indexes over them."""
+    """Vectors, queries and their exact neighbours: measures indexes over them, the least of several `times`."""
 
-    def __init__(self, vectors: Array, hidden: Array, metric: str, k: int, recall: float):
+    def __init__(self, vectors: Array, hidden: Array, metric: str, k: int, recall: float, times: int = 3):
         self.vectors, self.hidden, self.metric, self.k, self.wanted = vectors, hidden, metric, k, recall
+        self._times = times
         self.truth, self._scores = empty(len(hidden), k, vectors.dtype)
         self._ids = self.truth.copy()
         self.exact_seconds = self._seconds(None, 0)
@@ -177,9 +181,9 @@ class Trial:
         search(self._ids, self._scores, self.vectors, self.hidden, self.metric, made, effort)
         return recall(self.truth, self._ids)
 
-    def _seconds(self, made: Index | None, effort: int, times: int = 3) -> float:
+    def _seconds(self, made: Index | None, effort: int, times: int = 0) -> float:
         """Returns the least of several times per query; without an index, of exact search, which writes the truth."""
-        taken = []
+        times, taken = times or self._times, []
         for _ in range(times + (times > 1)):  # the first may compile
             start = time.perf_counter()
             if made:

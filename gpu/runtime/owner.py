@@ -118,4 +118,5 @@ class Owner:
             else:
                 if future:
                     future.set_result(result)
+                del result
             del item, future, work, arguments  # keeps nothing alive while waiting
