@@ -3,7 +3,8 @@
 Indexes: every installed library of cpu/search/libraries.py is tuned on the same 256 queries, by the same search for the least
 effort that reaches the recall. It is timed on 1,024 others. One that takes more than SLOWEST times exact search's seconds is
 left out with a message. At a million rows, where a build takes minutes, a library has only the sizes that were its fastest at
-100,000 rows. Records have the build time of the index and the growth of memory.
+100,000 rows, and is left out where it was BEHIND times slower than the fastest there. Records have the build time of the index
+and the growth of memory.
 
 Heads: an LSTM is trained on WikiText-2. Its output layer, and any number of rows drawn around its rows, must find the ten
 largest logits of its hidden vectors. The contenders are FastHead, exact and at a recall of .99, PyTorch in float32 and
@@ -37,13 +38,14 @@ SLOWEST = 4.0
 LINKS = (8, 16, 32)
 SIZES = {"annoy": (10, 40, 100), "faiss": (32, 128, 512)}  # other kinds use LINKS
 WIDTHS, CLASSES, BATCHES = (128, 512, 1024), (250_000, 1_000_000), (1, 64)  # heads
-LARGE = 500_000  # from so many rows, only the sizes that were the fastest before
+LARGE = 500_000  # from so many rows, only the sizes and libraries that were fast before
+BEHIND = 2.5
 MOST = 3 * 10**8  # maximum number of weights of a head: five copies have to fit
 STEPS, STREAMS, LENGTH = 2000, 64, 35  # training of the LSTM
 
 Ask = Callable[[np.ndarray, int], np.ndarray]  # queries (B, D), effort -> ids (B, k)
 Built = tuple[str, int, str, Ask, dict[str, Any]]  # library, size, setting, query function, cost of building
-Best = dict[tuple[str, str, float], int]  # metric, library and recall -> the fastest size
+Best = dict[tuple[str, float], dict[str, tuple[float, int]]]  # metric, recall -> library -> seconds, its fastest size
 
 
 def run(arguments) -> None:
@@ -126,10 +128,11 @@ class Problem:
         made = [self._work("ours", recall, lambda: ours.query(self.asked, K)[0], ours.choice.line())]
         made.append(self._work("ours, exact", recall, lambda: self._exactly(self.asked)))
         made.append(self._work(f"numpy {np.__version__}, exact", recall, lambda: self._by_numpy(self.asked)))
+        best = self.best[self.metric, recall] = {}
         for who in dict.fromkeys(who for who, *_ in indexes):
             if found := self._fastest(recall, [one for one in indexes if one[0] == who]):
-                (_, size, setting, ask, built), effort = found
-                self.best[self.metric, who, recall] = size
+                seconds, (_, size, setting, ask, built), effort = found
+                best[who] = seconds, size
                 asked = functools.partial(ask, self.asked, effort)
                 made.append(self._work(who, recall, asked, f"{setting}, {effort}", built))
             else:
@@ -147,17 +150,21 @@ class Problem:
                 yield library.module, size, setting, functools.partial(_propose, made), built
 
     def _sizes(self, kind: str, who: str) -> tuple[int, ...]:
-        sizes = SIZES.get(kind, LINKS)
         if len(self.vectors) < LARGE:
-            return sizes
-        return tuple({self.best.get((self.metric, who, recall), sizes[1]) for recall in RECALLS})
+            return SIZES.get(kind, LINKS)
+        sizes = []
+        for recall in RECALLS:
+            if best := self.best.get((self.metric, recall)):
+                seconds, size = best.get(who, (np.inf, 0))
+                sizes += [size] if seconds <= BEHIND * min(best.values())[0] else []
+        return tuple(dict.fromkeys(sizes))
 
-    def _fastest(self, recall: float, indexes: list[Built]) -> tuple[Built, int] | None:
+    def _fastest(self, recall: float, indexes: list[Built]) -> tuple[float, Built, int] | None:
         reached = []
         for built in indexes:
             if found := self._least_effort(recall, built[3]):
                 reached.append((found[1], built, found[0]))
-        return min(reached, key=lambda one: one[0])[1:] if reached else None
+        return min(reached, key=lambda one: one[0]) if reached else None
 
     def _least_effort(self, recall: float, ask: Ask) -> tuple[int, float] | None:
         """Returns the least effort that reaches the recall on the tuning queries, and its seconds."""
