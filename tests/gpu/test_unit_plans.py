@@ -7,7 +7,7 @@ from gpu import units
 from gpu.plan import UNIT
 from gpu.runtime import blas, kernels
 from hybrid.units import unit_layout
-from tests.support.units_on_gpu import MANY, WARPS, Case
+from tests.support.units import MANY, WARPS, Case
 
 EQUAL = [7, 7, 7], [5, 5, 5], [6, 6, 6]  # one batch of equal GEMMs
 
