@@ -31,12 +31,6 @@ def test_masks_are_those_of_the_cpu(gpu):
     assert ((out == 0) == (expected == 0)).all()
 
 
-@pytest.mark.parametrize(("outputs", "threads"), [(1, 32), (32, 32), (33, 64), (256, 256), (300, 256)])
-def test_a_block_has_as_many_warps_as_columns_up_to_256(gpu, launched, outputs, threads):
-    Case(gpu, "plain", 7, 5, outputs).forward()
-    assert launched == {"finish": (7, threads)}
-
-
 @pytest.mark.parametrize(("batch", "pieces"), [(63, 63), (65, 64), (1040, 65), (5000, 256)])
 def test_a_batch_goes_back_in_64_to_256_pieces_of_16_rows(gpu, launched, batch, pieces):
     case = Case(gpu, "plain", batch, 2, 3)

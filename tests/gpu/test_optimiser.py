@@ -18,15 +18,6 @@ def test_every_optimiser_follows_its_formula(gpu, kind, decay, most, size):
     check_formula(gpu, kind, size, MOVE._replace(decay=decay), most)
 
 
-@pytest.mark.parametrize(("size", "blocks"), [(1024, 1), (1025, 2), (5 * 1024, 5), (40 * 1024, 32)])
-def test_a_thread_has_four_numbers_until_16_blocks_a_multiprocessor_are_there(gpu, monkeypatch, launched, size, blocks):
-    monkeypatch.setattr(gpu.device, "multiprocessors", 2)
-    grad, part = (gpu.put(np.ones(size, np.float32)) for _ in range(2))
-    gpu.run(optimiser.merge, grad, part)
-    assert launched == {"merge": (blocks, 256)}
-    assert (gpu.get(grad) == 2).all() and not gpu.get(part).any()
-
-
 @pytest.mark.parametrize("size", SIZES)
 def test_parts_of_a_gradient_are_merged_to_the_bit_and_cleared(gpu, size):
     grad, part = np.random.default_rng(0).normal(size=(2, size)).astype(np.float32)
