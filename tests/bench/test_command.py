@@ -1,5 +1,6 @@
 """`python -m bench NAME`: what is timed is alone on a quiet machine; what only shows that it runs, or counts, is not asked."""
 
+import contextlib
 import re
 import sys
 from types import SimpleNamespace
@@ -27,43 +28,48 @@ def benchmark(monkeypatch, tmp_path):
     return made
 
 
-def test_a_busy_machine_is_refused_before_anything_runs(benchmark, capsys):
-    assert main(["fake"]) == REFUSED and not benchmark.runs
-    assert "not measured: the machine is busy" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("options", "counts", "taken", "code", "said"),
+    [
+        ("", False, False, REFUSED, "not measured: the machine is busy"),
+        ("--anyway", False, False, 0, ""),
+        ("--anyway", False, True, REFUSED, "measures on this machine"),
+        ("--quick --repeat 1", False, True, 0, ""),
+        ("", True, True, 0, ""),
+    ],
+)
+def test_what_is_timed_is_alone_on_a_quiet_machine(benchmark, capsys, options, counts, taken, code, said):
+    """Or at least alone; a quick look and what counts ask nobody."""
+    benchmark.COUNTS = counts
+    with quiet.alone(quiet.PATH) if taken else contextlib.nullcontext():
+        assert main(["fake", *options.split()]) == code
+    assert len(benchmark.runs) == (code == 0) and said in capsys.readouterr().err
+    begun = options == "--anyway" and not taken and quiet.snapshot() is not None
+    assert (quiet.laps._last is not None) == begun
 
 
-def test_anyway_measures_on_a_busy_machine_and_keeps_its_laps(benchmark):
-    assert main(["fake", "--anyway"]) == 0 and len(benchmark.runs) == 1
-    assert quiet.laps._last is not None or quiet.snapshot() is None
-
-
-def test_anyway_is_not_beside_another_benchmark(benchmark, capsys):
-    with quiet.alone(quiet.PATH):
-        assert main(["fake", "--anyway"]) == REFUSED
-    assert not benchmark.runs and "measures on this machine" in capsys.readouterr().err
-
-
-def test_a_quick_look_and_what_counts_ask_nobody(benchmark):
-    with quiet.alone(quiet.PATH):
-        assert main(["fake", "--quick", "--repeat", "1"]) == 0
-        benchmark.COUNTS = True
-        assert main(["fake"]) == 0
-    assert len(benchmark.runs) == 2
-
-
-def test_fewer_turns_than_five_are_for_a_quick_look(benchmark, capsys):
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("nothing", "NAME: found 'nothing', expected one of "),
+        ("words --threads 0", "--threads: found 0, expected 1 or more"),
+        ("words --repeat -1", "--repeat: found -1, expected 1 or more"),
+        ("words --repeat 4", "--repeat: found 4, expected 5 or more"),
+        ("words stray", "words takes no files: stray"),
+        ("words --out=9", "words takes no --out, which is for all, gpu"),
+        ("words --json /", "--json /: Is a directory"),
+        *((f"{name} --quick --only x", r"--only: found 'x', expected some of \w") for name in OWN["only"][0].split()),
+        ("report", "report: found no files, expected the .jsonl files"),
+        ("report /no/such.jsonl", "No such file or directory: '/no/such.jsonl'"),
+        ("compare", "compare: found no files, expected two .jsonl files, BEFORE and AFTER"),
+        ("compare /no/such.jsonl", "compare: found 1 files"),
+        ("pages", "pages: found no files, expected the results.jsonl of a report"),
+    ],
+)
+def test_bad_arguments_are_named(capsys, arguments, message):
     with pytest.raises(SystemExit) as stopped:
-        main(["fake", "--repeat", "4"])
-    assert stopped.value.code == 2 and not benchmark.runs
-    assert "--repeat: found 4, expected 5 or more" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("name", OWN["only"][0].split())
-def test_an_unknown_part_is_refused_with_those_that_are_known(name, capsys):
-    with pytest.raises(SystemExit) as stopped:
-        main([name, "--quick", "--only", "nothing"])
-    assert stopped.value.code == 2
-    assert re.search(r"--only: found 'nothing', expected some of \w+", capsys.readouterr().err)
+        main(arguments.split())
+    assert stopped.value.code == 2 and re.search(message, capsys.readouterr().err)
 
 
 def test_a_benchmark_of_pytorch_s_nets_asks_for_it(monkeypatch, capsys):

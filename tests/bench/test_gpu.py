@@ -11,10 +11,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from bench.__main__ import main
-from bench.gpu import ceilings, gpu, sparse, units
-from bench.gpu.gpu import Bar
-from bench.gpu.machine import SINGLY, Clocks, Steps
+from bench.gpu import gpu, sparse, units
+from bench.gpu.machine import SINGLY
 from bench.gpu.tree import GRAPH
 from bench.harness.measure import near
 from bench.step.units import Problem, Torch, padded
@@ -22,17 +20,13 @@ from hybrid.units import unit_layout
 
 ROOT = Path(__file__).parents[2]
 KEYS = set("bench work who params unit value samples seconds spread checked threads device commit env".split())
+RECORD = {"unit": "parameters/s", "threads": 1, "device": "Chip", "env": {"cpu": "Host"}, "commit": "abc", "params": {}}
+RECORD |= {"spread": 0.0, "seconds": 1.0, "work": "units.step", "who": "ours", "value": 4e9}
 WORKS = {
     *("overlap.tick", "pvm.frame"),
     *("gpu.copy", "gpu.read-modify-write", "gpu.gemm", "units.step", "units.ragged"),
     *("softmax.step", "rows.gather", "rows.scatter", "tree.step"),
 }
-
-
-def record(who="ours", value=4e9, work="units.step", params=None, **more):
-    settings = {"unit": "parameters/s", "threads": 1, "device": "Chip", "env": {"cpu": "Host"}}
-    settings |= {"spread": 0.0, "seconds": 1.0}
-    return settings | {"work": work, "who": who, "value": value, "params": params or {}, "commit": "abc"} | more
 
 
 # The whole command
@@ -71,30 +65,10 @@ def test_the_command_from_end_to_end_on_the_simulated_driver(tmp_path):
             assert one["bars"] == []  # a simulated device is not judged
 
 
-@pytest.mark.slow
-def test_the_tree_at_a_first_contact(tmp_path):
-    simulated, path = [sys.executable, "-m", "tests.cudasim", sys.executable], tmp_path / "found.jsonl"
-    options = f"-m bench gpu --quick --repeat 1 --threads 2 --only tree --json {path}".split()
-    subprocess.run([*simulated, *options], cwd=ROOT, env=os.environ | {"FIRST": "1"}, check=True)
-    records = [json.loads(line) for line in path.read_text().splitlines()]
-    assert [one["params"]["together"] for one in records if one["who"] == "ours"] == [80, 1, 64]
-
-
 def test_without_a_device_one_line_says_why(monkeypatch, capsys):
     monkeypatch.setattr("gpu.runtime.available.unavailable", lambda: "there is no NVIDIA driver")
     assert gpu.run(Namespace(only=None, tell=None)) == 2
     assert capsys.readouterr().out.startswith("no GPU to measure: there is no NVIDIA driver; `python -m tests.cudasim")
-
-
-@pytest.mark.parametrize(
-    ("option", "whom"), [("--out", "gpu"), ("--only", "gpu"), ("--tell", "gpu"), ("--seconds", "large, quality")]
-)
-def test_its_options_are_refused_elsewhere(option, whom, capsys):
-    with pytest.raises(SystemExit) as stopped:
-        main(["tree", f"{option}=9"])
-    assert stopped.value.code == 2
-    said, _, others = capsys.readouterr().err.rpartition("which is for ")
-    assert said.endswith(f"tree takes no {option}, ") and whom in others
 
 
 # What goes wrong
@@ -122,7 +96,7 @@ def test_a_work_that_fails_does_not_stop_the_others_unless_the_device_is_lost(ma
     def wrong():
         raise AssertionError("differs from the oracle")
 
-    assert run(machine, tmp_path, monkeypatch, wrong, lambda: contest([record()])) == 1
+    assert run(machine, tmp_path, monkeypatch, wrong, lambda: contest([RECORD])) == 1
     said = capsys.readouterr()
     assert "FAILED work 0: differs from the oracle" in said.out
     assert "| units.step | 4 G parameters/s |" in said.out
@@ -136,39 +110,6 @@ def test_a_work_that_fails_does_not_stop_the_others_unless_the_device_is_lost(ma
     assert "FAILED work 0: gone" in capsys.readouterr().out
 
 
-def wanted(machine, monkeypatch, only, known=None):
-    """The works whose contests are made, where the file of results has this bandwidth."""
-    monkeypatch.setattr(gpu, "measured", lambda path, machine, quick: known)
-    for module, name in ((ceilings, "ceilings"), (units, "of_one_size"), (sparse, "rows")):
-        monkeypatch.setattr(module, name, lambda machine, quick: ["make"])
-    arguments = Namespace(only=only, quick=False, threads=1)
-    return [name for name, _ in gpu._contests(machine, arguments, only, "file")]
-
-
-def test_ceilings_are_measured_where_nobody_knows_them_or_where_they_are_asked_for(machine, monkeypatch):
-    assert wanted(machine, monkeypatch, ["units", "rows"]) == ["ceilings", "units", "rows"]
-    assert wanted(machine, monkeypatch, ["units"], known=1e12) == ["units"]
-    assert machine.bandwidth == 1e12
-    machine.bandwidth = None
-    assert wanted(machine, monkeypatch, ["ceilings"], known=1e12) == ["ceilings"]
-
-
-# Time and comparison
-
-
-def test_one_step_first_then_batches_that_last_after_steps_that_do_not_count():
-    counts = []
-
-    def batch(spin, count):
-        counts.append((spin, count))
-        return count / 512, count / 256
-
-    steps = Steps(batch, long=1 / 16, clocks=Clocks(None))
-    assert [steps() for _ in range(4)] == [1 / 512] * 4
-    assert counts == [(0, 1), (0, 3), (6, 32), (6, 32)]
-    assert steps.walls == [1 / 256] * 4
-
-
 def test_near_is_as_strict_as_the_change_is_small():
     first = np.full(10_000, 0.1)
     expected = first + 5e-4
@@ -178,29 +119,6 @@ def test_near_is_as_strict_as_the_change_is_small():
     for found in (wrong, np.where(np.arange(wrong.size) == 7, np.nan, expected)):
         with pytest.raises(AssertionError, match=r"weights: off by .* a wrong result is not timed"):
             near("weights", found, expected, first)
-
-
-# Bars
-
-
-@pytest.mark.parametrize(
-    ("bar", "found", "met"),
-    [
-        (Bar("value", 4e9), 4e9, True),
-        (Bar("value", 5e9), 4e9, False),
-        (Bar("bandwidth_share", 0.6), 0.75, True),
-        (Bar("overlap", 0.9), None, None),
-        (Bar("ratio", 8, " bmm + SGD"), 8.0, True),
-        (Bar("ratio", 9, " bmm + SGD"), 8.0, False),
-        (Bar("ratio", 3), 4.0, True),
-        (Bar("ratio", 1, " cross_entropy + SGD"), None, None),
-    ],
-)
-def test_a_bar_is_met_or_missed_or_has_nothing_to_compare_with(bar, found, met):
-    ours = record(bandwidth_share=0.75)
-    others = [record(SINGLY, 9e9), record("torch 9 bmm by hand", 1e9), record("torch 9 bmm + SGD", 0.5e9)]
-    verdict = gpu.judge(bar, ours, [ours, *others])
-    assert (verdict["found"], verdict["met"]) == (found, met)
 
 
 # The rivals, in PyTorch on the CPU

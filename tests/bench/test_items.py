@@ -48,17 +48,6 @@ def test_a_row_is_what_the_command_reports_over_seeds_beside_baselines_and_publi
     assert capsys.readouterr().out == printed[printed.index("\n###") :]
 
 
-def test_a_file_of_the_user_and_a_row_that_is_not_there(asked, tmp_path, capsys):
-    asked.ratings, asked.only, asked.readouts = str(tmp_path / "walks.txt"), None, ["popularity"]
-    rows = "".join(f"{user},{(user + step) % 9}\n" for user in range(9) for step in range(5))
-    (tmp_path / "walks.txt").write_text(f"user,item\n{rows}")
-    assert items.run(asked) == 0
-    assert "### walks, 9 users, 9 items: the last item of each user tests" in capsys.readouterr().out
-    asked.readouts = ["x"]
-    assert items.run(asked) == 2
-    assert "--readouts: found 'x', expected some of full softmax, popularity" in capsys.readouterr().out
-
-
 def test_a_run_that_fails_says_why(asked, tmp_path, monkeypatch):
     monkeypatch.setattr(items, "LAYERS", {"x": ("--readout", "nosuch")})
     with pytest.raises(RuntimeError, match="nosuch"):

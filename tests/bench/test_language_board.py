@@ -82,15 +82,6 @@ def test_the_better_of_last_and_average_is_what_is_tested(asked):
         assert torch.equal(net.rows.weight, good["rows.weight"])
 
 
-def test_texts_that_are_not_three_or_not_there(asked, capsys):
-    asked.texts = [*asked.texts[:2], "missing.txt"]
-    assert board.run(asked) == 2
-    asked.texts = asked.texts[:2]
-    assert board.run(asked) == 2
-    said = capsys.readouterr().out
-    assert "missing.txt" in said and "--texts: found 2 files, expected 3: TRAIN,VALID,TEST" in said
-
-
 def test_a_tree_in_another_order_holds_the_same_paths():
     counts, order = np.arange(7, 0, -1), np.array([3, 1, 4, 0, 6, 2, 5])
     tree, plain = board._reordered(counts, order), board.trees.balanced(7)

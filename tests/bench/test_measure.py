@@ -1,14 +1,12 @@
 """The instrument itself: what is wrong is not timed, rivals take turns, every sample is kept."""
 
 import itertools
-import json
 import statistics
-import sys
 import time
 
 import pytest
 
-from bench.harness import measure, quiet
+from bench.harness import measure
 from bench.harness.measure import Work
 
 KEYS = {"bench", "work", "who", "params", "unit", "value", "samples", "spread", "checked", "threads", "device"}
@@ -51,28 +49,6 @@ def test_a_wrong_result_is_never_timed():
     assert all(not one.samples for one in works)
 
 
-def test_a_rival_that_fails_is_left_out_on_a_first_contact_alone(clock, monkeypatch, capsys):
-    def wrong():
-        raise ValueError("differs")
-
-    def rivals(first=lambda: None, second=wrong):
-        return [
-            work(lasting(clock, [1] * 5), first),
-            work(lasting(clock, [1] * 5), second, "peer"),
-            work(lasting(clock, [2] * 5), who="last"),
-        ]
-
-    with pytest.raises(ValueError, match="differs"):
-        measure.measure(rivals(), repeat=3)
-    monkeypatch.setattr(measure, "FIRST", True)
-    works = rivals()
-    records = measure.measure(works, repeat=3)
-    assert [record["who"] for record in records] == ["ours", "last"] == [one.who for one in works]
-    assert "peer is left out: ValueError: differs" in capsys.readouterr().out
-    with pytest.raises(ValueError, match="differs"):  # without ours there is no contest
-        measure.measure(rivals(wrong), repeat=3)
-
-
 def test_every_rival_is_checked_and_warmed_before_turns_are_taken(clock):
     log = []
 
@@ -93,15 +69,6 @@ def test_where_a_spread_is_wide_all_take_turns_again_and_the_calmer_turns_count(
     assert peer["samples"] == peer["set_aside"] == [10, 10, 10]
 
 
-def test_turns_are_repeated_so_often_and_no_more_and_then_marked(clock, capsys):
-    restless = [1, 1, *[1, 2, 4], *[1, 2, 3], *[1, 2, 5]]
-    records = measure.measure([work(lasting(clock, restless))], repeat=3)  # a fourth round would have no seconds left
-    (ours,) = records
-    assert ours["samples"] == pytest.approx([10, 5, 10 / 3]) and len(ours["set_aside"]) == 3 * (measure.ROUNDS - 1)
-    measure.show(records)
-    assert "(noisy)" in capsys.readouterr().out
-
-
 def test_a_median_has_its_interval_and_one_sample_has_none(clock, capsys):
     ours, peer = (work(lasting(clock, [1, 1, 2, 2.05, 2.1, 2.15, 2.2]), who=who) for who in ("ours", "peer"))
     (record, _) = records = measure.measure([ours, peer], repeat=5)
@@ -115,15 +82,6 @@ def test_a_median_has_its_interval_and_one_sample_has_none(clock, capsys):
     assert measure.measure([work(lasting(clock, [1, 1, 1]))], repeat=1)[0]["interval"] is None
 
 
-def test_a_record_that_says_no_load_gets_that_since_the_last_one(tmp_path, monkeypatch):
-    path, lap = tmp_path / "results.jsonl", quiet.Load(2, 0.25, 0.0)
-    monkeypatch.setattr(quiet.laps, "lap", lambda: lap)
-    others = {"cores": 2, "others": 0.0, "stolen": 0.0}
-    measure.append(str(path), [{"who": "own clock"}, {"who": "untold", "load": None}, {"who": "told", "load": others}])
-    loads = [json.loads(line)["load"] for line in path.read_text().splitlines()]
-    assert loads == [lap._asdict(), lap._asdict(), others]
-
-
 def test_the_share_of_the_bandwidth_where_it_bounds(clock):
     works = [work(lasting(clock, [1, 1, 2]), moved=30.0, threads=2), work(lasting(clock, [1, 1, 2]), who="peer 1.0")]
     ours, peer = measure.measure(works, repeat=1, bandwidth=20.0)
@@ -132,24 +90,6 @@ def test_the_share_of_the_bandwidth_where_it_bounds(clock):
     assert ours.keys() - {"seconds"} == KEYS | {"bandwidth_share"}
     assert (ours["bench"], ours["work"], ours["who"], ours["threads"]) == ("fake", "fake.step", "ours", 2)
     assert ours["checked"] is True
-
-
-def test_records_are_appended_one_a_line(tmp_path, clock):
-    path = tmp_path / "results.jsonl"
-    records = measure.measure([work(lasting(clock, [1, 1, 2])), work(lasting(clock, [1, 1, 4]), who="peer")], repeat=1)
-    measure.append(str(path), records)
-    measure.append(str(path), records[:1])
-    measure.append(None, records)
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    assert [line["who"] for line in lines] == ["ours", "peer", "ours"]
-    assert lines[:2] == records
-    assert {"cpu", "cores", "os", "python", "numpy", "numba"} <= lines[0]["env"].keys()
-
-
-def test_a_missing_peer_is_said_once(monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "no_such_peer", None)
-    assert measure.peer("no_such_peer") is None and measure.peer("no_such_peer") is None
-    assert capsys.readouterr().out.count("no_such_peer is not measured") == 1
 
 
 # Intervals

@@ -67,14 +67,3 @@ def test_seconds_become_epochs_and_longer_is_not_tried_once_it_is_worse(toy, cap
     lengths = [one[2] for one in toy if one != "tested"][-6:]
     assert lengths == pytest.approx([1, 1, 4, 4, 16, 16])
     assert "worse after 160 s than before" in capsys.readouterr().out
-
-
-def test_a_budget_shortens_the_search(toy):
-    assert quality.run(arguments(None, epochs=[2], seconds=[10], budget=5, readouts=["searched"])) == 0
-    probed, searched = 2, 6  # the first probe was too short
-    assert {one[2] for one in toy[probed : probed + searched]} == {0.5}
-
-
-def test_an_unknown_readout_is_refused(toy, capsys):
-    assert quality.run(arguments(None, readouts=["x"])) == 2
-    assert "--readouts: found 'x', expected some of searched, counted" in capsys.readouterr().out

@@ -47,12 +47,16 @@ def machine(tmp_path, monkeypatch):
 
 
 def test_what_cores_worked_and_is_not_ours_is_that_of_others(machine):
-    before = quiet.snapshot()
+    laps = quiet.Laps()
+    assert laps.lap() is None, "none has begun"
+    laps.begin()
     core = [("cpu0", 0, 150), ("cpu0", 2, 20), ("cpu1", 1, 10), ("cpu1", 5, 5), ("cpu1", 6, 15)]  # 2 seconds of work
     # Idle, waiting, stolen, another's core
     core += [("cpu0", 3, 500), ("cpu1", 4, 500), ("cpu1", 7, 30), ("cpu2", 0, 900)]
     machine.tick(4.0, core, processes=[(US, 0, 50), (US, 1, 10), (US, 2, 20), (CHILD, 0, 40), (OTHER, 0, 80)])
-    assert quiet.between(before, quiet.snapshot()) == Load(2, others=(2.0 - 1.2) / 4, stolen=0.3 / 4)
+    assert laps.lap() == Load(2, others=(2.0 - 1.2) / 4, stolen=0.3 / 4)
+    machine.tick(1.0, [("cpu0", 0, 10)])  # from where the last lap ended
+    assert laps.lap() == Load(2, 0.1, 0.0)
 
 
 def test_a_busy_machine_is_refused_and_those_who_are_busy_are_named(machine, monkeypatch):
@@ -65,25 +69,6 @@ def test_a_busy_machine_is_refused_and_those_who_are_busy_are_named(machine, mon
     assert "expected at most 10% of the cores" in str(refused.value) and "--anyway" in str(refused.value)
 
 
-def test_a_lap_begins_where_the_last_one_ended(machine):
-    laps = quiet.Laps()
-    assert laps.lap() is None, "none has begun"
-    laps.begin()
-    machine.tick(1.0, [("cpu0", 0, 50)])
-    assert laps.lap() == Load(2, 0.5, 0.0)
-    machine.tick(1.0, [("cpu0", 0, 10)])
-    assert laps.lap() == Load(2, 0.1, 0.0)
-
-
-def test_this_machine_counts_this_process():
-    found = quiet.snapshot()
-    if found is None:
-        pytest.skip("the system does not say")
-    assert found.cores == len(os.sched_getaffinity(0)) and quiet._ours(found.processes) > 0
-
-
-# The lock
-
 HOLD = """
 import sys
 from pathlib import Path
@@ -94,34 +79,15 @@ with quiet.alone(Path(sys.argv[1])):
 """
 
 
-@pytest.fixture
-def holder(tmp_path):
-    """Another process that measures."""
-    command = [sys.executable, "-c", HOLD, str(tmp_path / "lock")]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    assert process.stdout.readline() == "held\n"
-    yield process
-    process.kill()
-    process.communicate()
-
-
-def test_a_second_one_is_refused_and_told_who_measures(tmp_path, holder):
-    said = rf"process {holder.pid} \({sys.executable}"
-    with pytest.raises(quiet.Taken, match=said) as refused, quiet.alone(tmp_path / "lock"):
-        pass
-    assert "wait until it is done" in str(refused.value)
-
-
-def test_the_end_of_a_process_frees_the_machine_however_it_ends(tmp_path, holder):
-    holder.kill()
-    holder.wait()
-    with quiet.alone(tmp_path / "lock"):
-        pass
-
-
-def test_the_lock_is_given_back_and_its_file_stays(tmp_path):
+def test_a_second_one_is_refused_and_told_who_measures_until_that_ends(tmp_path):
     path = tmp_path / "lock"
-    for _ in range(2):
-        with quiet.alone(path), pytest.raises(quiet.Taken), quiet.alone(path):
+    command = [sys.executable, "-c", HOLD, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout.readline() == "held\n"
+        said = rf"(?s)process {holder.pid} \({sys.executable}.*wait until it is done"
+        with pytest.raises(quiet.Taken, match=said), quiet.alone(path):
             pass
-    assert path.exists()
+        holder.kill()
+    for _ in range(2):  # it is given back, and its file stays
+        with quiet.alone(path):
+            assert path.exists()

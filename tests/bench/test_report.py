@@ -1,8 +1,7 @@
-"""Ratios come from records, tables from ratios; the command line names what it can do."""
+"""Ratios come from records, tables from ratios."""
 
 import pytest
 
-from bench.__main__ import main
 from bench.harness import report
 from tests.support.records import write
 
@@ -49,50 +48,7 @@ def test_a_line_that_is_no_record_is_named(tmp_path, line):
 
 
 def test_the_table_of_a_work():
-    records = [
-        record(bandwidth_share=0.942),
-        record("PyTorch 2", 1.6e9),
-        record(value=2.5e6, params={"units": 14161, "batch": 8}),
-        record(value=3.0, work="words.cbow", unit="words/s", params={}),
-    ]
-    assert (
-        report.tables(records)
-        == """\
-### units.step
-
-| units | batch | threads | ours | bandwidth | PyTorch 2 |
-| --- | --- | --- | --- | --- | --- |
-| 9 | 1 | 2 | **4 G params/s ± 2%** | 94% | 1.6 G params/s ± 2% (2.5 x) |
-| 14,161 | 8 | 2 | **2.5 M params/s ± 2%** |  |  |
-
-± is half the distance from the slowest sample to the fastest, as a share of the median.
-Measured on Chip, commit abc.
-
-### words.cbow
-
-| threads | ours |
-| --- | --- |
-| 2 | **3 words/s ± 2%** |
-
-± is half the distance from the slowest sample to the fastest, as a share of the median.
-Measured on Chip, commit abc."""
-    )
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["nothing"], "NAME: found 'nothing', expected one of "),
-        (["words", "--threads", "0"], "--threads: found 0, expected 1 or more"),
-        (["words", "--repeat", "-1"], "--repeat: found -1, expected 1 or more"),
-        (["words", "stray"], "words takes no files: stray"),
-        (["words", "--json", "/"], "--json /: Is a directory"),
-        (["report"], "report: found no files, expected the .jsonl files"),
-        (["report", "/no/such.jsonl"], "No such file or directory: '/no/such.jsonl'"),
-    ],
-)
-def test_bad_arguments_are_named(capsys, arguments, message):
-    with pytest.raises(SystemExit) as stopped:
-        main(arguments)
-    assert stopped.value.code == 2
-    assert message in capsys.readouterr().err
+    wide = record(value=2.5e6, params={"units": 14161, "batch": 8})
+    lines = report.tables([record(bandwidth_share=0.942), record("PyTorch 2", 1.6e9), wide]).splitlines()
+    assert lines[4] == "| 9 | 1 | 2 | **4 G params/s ± 2%** | 94% | 1.6 G params/s ± 2% (2.5 x) |"
+    assert lines[5] == "| 14,161 | 8 | 2 | **2.5 M params/s ± 2%** |  |  |"

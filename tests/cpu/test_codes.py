@@ -7,16 +7,7 @@ from hypothesis import strategies as st
 from cpu.output.topk import Excluded
 from cpu.search import codes, index
 from cpu.vectors import simd
-
-
-def trained(rows, width, seed=0):
-    """Weights as training leaves them: in groups, of different lengths, more spread along some directions; and queries."""
-    rng = np.random.default_rng(seed)
-    spread = 1 / np.sqrt(np.arange(1, width + 1))
-    centres = rng.normal(size=(rows // 30 + 1, width)) * spread
-    vectors = centres[rng.integers(0, len(centres), rows)] + 0.5 * spread * rng.normal(size=(rows, width))
-    hidden = centres[rng.integers(0, len(centres), 60)] + 0.5 * spread * rng.normal(size=(60, width))
-    return (vectors * rng.lognormal(0, 0.4, (rows, 1))).astype(np.float32), hidden.astype(np.float32)
+from tests.support.neighbours import clustered
 
 
 def best(table, hidden, k, share=1.0, without=None):
@@ -62,7 +53,7 @@ def test_the_k_largest_are_those_of_products_in_float64(rows, width, queries, k,
 
 @pytest.mark.parametrize("width", [3, 40, 300])
 def test_no_row_and_no_cluster_scores_more_than_its_bound(width):
-    weights, hidden = trained(1500, width)
+    weights, hidden = clustered(1500, width), clustered(60, width, seed=1)
     bias = np.random.default_rng(1).normal(size=1500).astype(np.float32)
     table = codes.encode(weights, bias)
     right = oracle(weights, hidden, bias)[:, table.ids]
@@ -81,7 +72,7 @@ def test_no_row_and_no_cluster_scores_more_than_its_bound(width):
 
 
 def test_the_best_do_not_depend_on_threads_or_on_the_rest_of_a_batch(threads):
-    weights, hidden = trained(3000, 32)
+    weights, hidden = clustered(3000, 32), clustered(60, 32, seed=1)
     table = codes.encode(weights)
     together = best(table, hidden, 7)[:2]
     alone = [best(table, hidden[b : b + 1], 7)[:2] for b in range(len(hidden))]
@@ -92,7 +83,7 @@ def test_the_best_do_not_depend_on_threads_or_on_the_rest_of_a_batch(threads):
 
 
 def test_what_is_excluded_is_not_found():
-    weights, hidden = trained(900, 16)
+    weights, hidden = clustered(900, 16), clustered(60, 16, seed=1)
     right = np.argsort(-oracle(weights, hidden), axis=1, kind="stable")
     left_out = np.sort(right[:, :50], axis=1).astype(np.int32)
     at = np.arange(len(hidden) + 1) * 50

@@ -5,57 +5,23 @@ import itertools
 import numpy as np
 import pytest
 
-from bench.oracles.units import close
 from cpu import mlp
-from tests.support import layers
-from tests.support.layers import KINDS
+from tests.support.host import HOST
+from tests.support.layers import KINDS, Case
 
 SIZES = [(1, 3, 5), (7, 33, 40), (300, 20, 1030)]  # batch, inputs, outputs: one row, few rows, tiles down and across
-KEY = 2**63 - 12345
-
-
-class Case:
-    """Random arrays of one layer, which does not begin the weights."""
-
-    def __init__(self, kind, batch, inputs, outputs, dtype=np.float32):
-        rng = np.random.default_rng([batch, inputs])
-        self.layer = layers.layer(kind, inputs, outputs, at=3)
-        self.weights = rng.normal(0, 0.3, 3 + layers.size(self.layer)).astype(dtype)
-        self.weight_grad = np.ones_like(self.weights)
-        self.x = rng.normal(size=(batch, self.layer.inputs)).astype(dtype)
-        self.out_grad = rng.normal(size=(batch, outputs)).astype(dtype)
-        self.x_grad = np.full_like(self.x, np.nan)
-        self.out = np.full((batch, outputs), np.nan, dtype)
-        self.work = mlp.workspace(outputs + 2, dtype)
-
-    def forward(self, key=KEY):
-        mlp.forward(self.out, self.layer, self.weights, self.x, key)
-
-    def backward(self, key=KEY, x_grad=True):
-        written = (self.x_grad if x_grad else None, self.weight_grad, self.out_grad, self.work)
-        mlp.backward(*written, self.layer, self.weights, self.out, self.x, key)
 
 
 @pytest.mark.parametrize(("kind", "sizes"), [*zip(KINDS, itertools.cycle(SIZES))], ids=str)
 def test_forward_and_backward(kind, sizes):
-    case, dtype = Case(kind, *sizes), np.float32
-    out_grad = case.out_grad.astype(float)
-    expected = layers.forward(case.layer, case.weights, case.x, KEY)
-    case.forward()
-    close(case.out, expected, dtype, 64)
-    x_grad, weight_grad = layers.backward(case.layer, case.weights, case.x, out_grad, KEY)
-    case.backward()
-    close(case.x_grad, x_grad, dtype, 256)
-    close(case.weight_grad, 1 + weight_grad, dtype, 64 * len(case.x))
+    Case(HOST, kind, *sizes).check()
 
 
 @pytest.mark.parametrize("kind", ["plain", "dropout without bias"])
 def test_the_number_of_threads_does_not_change_a_bit(kind, check_threads):
     def run():
-        case = Case(kind, 300, 20, 1030)
-        case.forward()
-        case.backward()
-        return case.out, case.x_grad, case.weight_grad
+        case = Case(HOST, kind, 300, 20, 1030)
+        return case.forward(), case.backward(), case.get("x_grad")
 
     check_threads(run)
 

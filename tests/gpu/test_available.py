@@ -6,7 +6,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from gpu.device import too_old
-from gpu.runtime import available, blas, compiler, kernels
+from gpu.runtime import available, compiler, kernels
 
 
 def raising(error):
@@ -61,16 +61,6 @@ def compiling(monkeypatch, version, architectures=()):
         monkeypatch.setattr(module, "compiler", lambda: made_by)
 
 
-def test_a_compiler_that_is_not_there_or_newer_than_the_driver(monkeypatch):
-    monkeypatch.setattr(compiler, "compiler", raising(OSError("nothing compiles the kernels; install it")))
-    assert available._no_compiler(13) == "nothing compiles the kernels; install it"
-    compiling(monkeypatch, (13, 0))
-    assert available._no_compiler(13) is None
-    reason = available._no_compiler(12)
-    assert reason.startswith("the driver supports CUDA 12, older than nvcc 13.0; update the driver, or name an older")
-    assert reason.endswith("pip install nvidia-cuda-nvrtc-cu12 nvidia-cuda-runtime-cu12")
-
-
 def test_a_device_that_the_compiler_does_not_know(monkeypatch):
     """A newer one runs PTX, where the driver is no older than the compiler, whose PTX it is; an older one runs nothing."""
     compiling(monkeypatch, (13, 1), [75, 90, 120])
@@ -83,11 +73,6 @@ def test_a_device_that_the_compiler_does_not_know(monkeypatch):
     compiling(monkeypatch, (13, 1), [75, 90, 120])
     assert "the driver, of CUDA 12.9, does not" in available._no_code((13, 0), 12090)
     assert "compiles for sm_75 and newer, the device is sm_70; name an older" in available._no_code((7, 0), 13010)
-
-
-def test_without_cublas(monkeypatch):
-    monkeypatch.setattr(blas, "libraries", raising(OSError("cuBLAS is not found; install it")))
-    assert available._no_blas() == "cuBLAS is not found; install it"
 
 
 @pytest.mark.parametrize(("capability", "old"), [((7, 0), True), ((7, 5), False), ((9, 0), False), ((6, 9), True)])

@@ -33,12 +33,6 @@ def test_against_float64(gpu, monkeypatch, biases, optimiser):
     visits.check_close(moved(gpu, *given, rate), oracle(*given, rate), 2e-5)
 
 
-@pytest.mark.parametrize(("rows", "blocks"), [(64, 2), (65, 3), (75, 3)])
-def test_a_warp_moves_a_row_and_a_lane_sums_a_bias(gpu, launched, rows, blocks):
-    moved(gpu, *problem("adagrad", True, rows=rows), 0.1)
-    assert launched == {"sum_columns": (blocks, 256), "move": (-(-rows // 8), 256)}
-
-
 def test_pieces_change_no_bit(gpu, monkeypatch, optimiser="adagrad"):
     """Of a cuBLAS that sums in one order whatever the size; a real one takes another kernel for a row alone."""
     given, rate = problem(optimiser, True), 0.1

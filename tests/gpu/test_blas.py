@@ -121,24 +121,6 @@ def test_the_library_is_named_when_it_refuses(gpu):
         gemm(gpu, narrow, there, there)
 
 
-def test_the_simulated_library_refuses_what_cublas_refuses(gpu, simulated):
-    gpu.run(blas.ready)
-    library, there = next(blas.libraries()), gpu.empty(4, np.float32)
-    one, handle = ctypes.byref(ctypes.c_float(1)), gpu.device.libraries["cublas"]._handle
-
-    def status(handle, sizes=(2, 2, 2), operations=(0, 0), pitches=(2, 2, 2), scale=one):
-        a, b, out = ((there.pointer, pitch) for pitch in pitches)
-        return library.cublasSgemm_v2(handle, *operations, *sizes, scale, *a, *b, one, *out)
-
-    assert status(None) == 1
-    assert status(handle, (-1, 2, 2)) == status(handle, operations=(0, 3)) == status(handle, scale=None) == 7
-    assert status(handle, (2, 2, 3), (1, 0), (2, 3, 2)) == status(handle, (2, 2, 3), (0, 0), (2, 2, 2)) == 7
-    assert status(handle, (3, 2, 2), (1, 0), (2, 2, 2)) == status(handle, (2, 2, 2), (0, 0), (1, 2, 2)) == 7
-    assert library.cublasSetWorkspace_v2(handle, there.pointer + 4, 8) == 7
-    assert library.cublasSetMathMode(None, 0) == library.cublasDestroy_v2(there.pointer) == 1
-    assert status(handle, (0, 2, 2)) == 0
-
-
 def test_the_handle_ends_with_its_device(simulated):
     before = cublas.handles()
     device = Device(0)

@@ -3,7 +3,6 @@
 import gc
 import time
 from concurrent.futures import ThreadPoolExecutor
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -168,26 +167,6 @@ def test_too_large_an_array_says_what_was_asked_for_and_what_is_free(gpu):
     with pytest.raises(MemoryError, match=f"cuda:0: {said}"):
         gpu.empty(1 << 40, np.float32)
     assert gpu.get(gpu.put(numbers(3))).size == 3  # the device is as good as before
-
-
-def test_times_are_counted_from_a_later_mark_when_the_first_is_long_past(gpu, monkeypatch):
-    def marked(milliseconds=None):
-        """A mark, and its time; or that after a mark at 5 s, from which the driver tells so many milliseconds."""
-        mark = gpu.device.mark(None)
-        mark.event.synchronize()
-        if milliseconds is not None:
-            event = SimpleNamespace(time_till=lambda later: milliseconds)
-            monkeypatch.setattr(gpu.device, "_origin", (SimpleNamespace(event=event), 5.0))
-        return mark, gpu.device.clock(mark)
-
-    begin = gpu.device.owner.call(marked)[0]  # a new origin: a simulated device's clock stands still between its work
-    monkeypatch.setattr(gpu.device, "_origin", (begin, time.perf_counter()))
-    assert abs(gpu.device.owner.call(marked)[1] - time.perf_counter()) < 10
-    assert gpu.device.owner.call(marked, 20.0)[1] == pytest.approx(5.02)
-    assert gpu.device._origin[1] == 5.0
-    later = gpu.device.owner.call(marked, 1000 * device.REBASE + 20)
-    assert later[1] == pytest.approx(5.02 + device.REBASE) and gpu.device._origin == later
-    assert later[1] < gpu.device.owner.call(marked)[1] < later[1] + 10
 
 
 def test_a_device_that_is_not_there_is_named(gpu):

@@ -14,37 +14,6 @@ from tests.support.placed_engine import Ragged, placed
 from tests.support.ruled_engine import ruled
 from tests.support.small_engine import BATCH, CLASSES, Feed, engine
 
-STAGES = {  # of each queue
-    "tree": {
-        "feed": {"feed"},
-        "sparse": {"gather", "readout", "scatter"},
-        "copy in": {"x in", "grad in"},
-        "dense": {"forward", "backward", "update"},
-        "copy out": {"hidden out", "x_grad out"},
-    },
-    "rows, bags": {
-        "feed": {"feed"},
-        "sparse": {"readout"},
-        "copy in": {"ids in", "bag_at in", "grad in"},
-        "dense": {"gather", "forward", "backward", "scatter", "update"},
-        "copy out": {"hidden out"},
-    },
-    "beside: tree": {
-        "feed": {"feed"},
-        "sparse": {"gather", "loss", "scatter"},
-        "copy in": {"x in", "target in"},
-        "dense": {"forward", "readout", "backward", "update"},
-        "copy out": {"losses out", "x_grad out"},
-    },
-    "beside: head": {
-        "feed": {"feed"},
-        "sparse": {"gather", "readout", "loss", "scatter"},
-        "copy in": {"x in", "grad in", "target in"},
-        "dense": {"forward", "top", "backward", "update"},
-        "copy out": {"hidden out", "losses out", "x_grad out"},
-    },
-}
-
 
 @pytest.mark.parametrize(
     ("name", "crossing"),
@@ -55,7 +24,7 @@ STAGES = {  # of each queue
         ("beside: head", {"hidden", "grad", "target", "weight", "losses"}),
     ],
 )
-def test_each_stage_is_on_its_queue_and_what_crosses_is_what_must(cuda, name, crossing):
+def test_what_crosses_is_what_must(cuda, name, crossing):
     if name.startswith("beside"):
         trained, feed = beside(name.split()[1], cuda, micro_batches=2), Feed(5)
     elif name == "tree":
@@ -63,10 +32,6 @@ def test_each_stage_is_on_its_queue_and_what_crosses_is_what_must(cuda, name, cr
     else:
         trained, feed = placed(bags=True, micro_batches=2), Ragged(5)
     list(trained.run(feed))
-    found: dict[str, set[str]] = {}
-    for interval in trained.trace.recent:
-        found.setdefault(interval.queue, set()).add(interval.stage)
-    assert found == STAGES[name]
     assert set(trained.readout.buffers().crossing) == crossing
     assert trained.cores.line() == "dense and sparse stages overlapped"
     assert ("x" in trained.route.slot(4, 12)._buffers) == (not name.startswith("rows"))

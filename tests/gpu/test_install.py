@@ -59,25 +59,11 @@ def test_a_wheel_is_built_once_and_kept_whole(machine, capsys):
     assert "building" not in capsys.readouterr().out
 
 
-def test_a_folder_that_cannot_be_written_is_told_in_a_line(machine, monkeypatch, capsys):
-    monkeypatch.setattr(install, "wheel", lambda: Path("/nowhere/here").mkdir())
-    assert install.main() == 1
-    assert capsys.readouterr().err.endswith("was not installed: [Errno 2] No such file or directory: '/nowhere/here'\n")
-
-
 def test_a_wheel_fits_one_python_cuda_and_c_library(machine, monkeypatch):
     first, other = install.folder("python"), install.folder("python3.99")
     assert "cuda13.0" in first.name and install.VERSION in first.name
     monkeypatch.setattr(platform, "libc_ver", lambda: ("glibc", "1.0"))
     assert len({first, other, install.folder("python")}) == 3
-
-
-def test_another_python_builds_with_its_own_pip(machine, monkeypatch):
-    pythons = []
-    asked = install.pip
-    monkeypatch.setattr(install, "pip", lambda *given, python: (pythons.append(python), asked(*given)))
-    kept = install.wheel("/other/python3.99")
-    assert kept.parent == install.folder("/other/python3.99") and pythons == ["/other/python3.99"]
 
 
 def test_missing_headers_come_with_their_remedy(machine, monkeypatch, capsys):

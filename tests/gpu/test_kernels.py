@@ -71,11 +71,6 @@ def test_processes_that_race_end_with_one_file(compiler):
     assert len(os.listdir(kernels.cache())) == 1
 
 
-def test_every_kernel_file_is_shipped_beside_its_launcher():
-    sources = list(kernels.HERE.glob("*.cu"))
-    assert sources and all(source.with_suffix(".py").exists() for source in sources)
-
-
 ALL_KINDS = """
 extern "C" __global__ void all(double *out, int i, float *none, float f, int j, long long q)
 {

@@ -54,13 +54,3 @@ def test_models_that_are_gone_leave_nothing_on_the_device(simulated, cuda, tmp_p
     found, live_now, stock_now = left(device)
     assert (found, live_now) == (before, live)
     assert stock_now - stock == len(made)
-
-
-@pytest.mark.slow
-def test_a_model_that_is_kept_is_seen(simulated, cuda):
-    device = backend.choose(cuda).device
-    before = left(device)
-    kept = placed(readout="device", bags=True)
-    next(kept.run(Ragged(TICKS)))
-    found = left(device)
-    assert found[0]["device"] > before[0].get("device", 0) and found[1].device_bytes > before[1].device_bytes

@@ -4,30 +4,10 @@ import numpy as np
 import pytest
 
 from gpu import optimiser
-from tests.support.optimisers import STATES, Move, Moved, call
+from tests.support.optimisers import STATES, Move, check_formula
 
 MOVE = Move(rate=0.03, scale=1 / 7, decay=0.0)
 SIZES = (1, 3, 4, 1027, 3 * optimiser.PART + 5)  # less than four numbers, around four, more parts than one
-
-
-def gradients(size):
-    return [np.random.default_rng(turn).normal(size=size).astype(np.float32) for turn in range(3)]
-
-
-def learn(gpu, kind, weights, move, most=None):
-    """The arrays after updates with one gradient after another."""
-    there = {"weights": gpu.put(weights)}
-    there |= {name: gpu.put(np.zeros_like(weights)) for name in STATES[kind]}
-    work = gpu.run(optimiser.workspace, weights.size)
-    for turn, grad in enumerate(gradients(weights.size)):
-        there["grad"] = gpu.put(grad)
-        if most is not None:
-            gpu.run(optimiser.clip, work, there["grad"], move.scale, most)
-        cut = None if most is None else work
-        function, arguments = call(optimiser, kind, there, move._replace(cut=cut), turn + 1)
-        gpu.run(function, *arguments)
-        assert not gpu.get(there["grad"]).any()
-    return {name: gpu.get(array) for name, array in there.items()}
 
 
 @pytest.mark.parametrize("kind", STATES)
@@ -35,23 +15,7 @@ def learn(gpu, kind, weights, move, most=None):
     ("size", "decay", "most"), [(1, 0.0, 1.5), (3, 0.1, None), (4, 0.0, 1e9), (1027, 0.1, 1.5), (SIZES[-1], 0.1, 1.5)]
 )
 def test_every_optimiser_follows_its_formula(gpu, kind, decay, most, size):
-    move, weights = MOVE._replace(decay=decay), np.random.default_rng(9).normal(size=size).astype(np.float32)
-    expected = Moved(weights)
-    for grad in gradients(size):
-        expected.step(kind, grad, move, most)
-    found = learn(gpu, kind, weights, move, most)
-    unit = 32 * np.finfo(np.float32).eps
-    for name in ("weights", *STATES[kind]):
-        np.testing.assert_allclose(found[name], getattr(expected, name), rtol=unit, atol=4 * unit, err_msg=name)
-
-
-@pytest.mark.parametrize(("size", "blocks"), [(1024, 1), (1025, 2), (5 * 1024, 5), (40 * 1024, 32)])
-def test_a_thread_has_four_numbers_until_16_blocks_a_multiprocessor_are_there(gpu, monkeypatch, launched, size, blocks):
-    monkeypatch.setattr(gpu.device, "multiprocessors", 2)
-    grad, part = (gpu.put(np.ones(size, np.float32)) for _ in range(2))
-    gpu.run(optimiser.merge, grad, part)
-    assert launched == {"merge": (blocks, 256)}
-    assert (gpu.get(grad) == 2).all() and not gpu.get(part).any()
+    check_formula(gpu, kind, size, MOVE._replace(decay=decay), most)
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -38,17 +38,3 @@ def test_a_real_spill_and_a_real_warning_are_seen(nvcc, tmp_path, monkeypatch):
     warning, kernel = ptxas.faults(ptxas.said(nvcc, source, "sm_90"))
     assert "bad.cu(2)" in warning and '"unread"' in warning
     assert kernel.startswith("bad: 256 B stack")
-
-
-def test_a_file_is_compiled_anew_when_it_changes(nvcc, tmp_path, monkeypatch):
-    monkeypatch.setattr(ptxas, "BUILD", tmp_path)
-    source = tmp_path / "one.cu"
-    source.write_text('extern "C" __global__ void one(float *x) { x[0] = 1; }\n')
-    first = ptxas.kept(nvcc, source, "sm_90")
-    (tmp_path / "part.cuh").write_text("// perhaps included\n")
-    assert len({first, ptxas.kept(nvcc, source, "sm_90"), ptxas.kept(nvcc, source, "sm_80")}) == 3
-
-
-def test_the_stand_in_is_not_taken(nvcc, monkeypatch):
-    monkeypatch.setenv("HYBRID_NVCC", "/the/stand-in")
-    assert ptxas.real_nvcc() == nvcc

@@ -201,12 +201,3 @@ def test_nan_stays_visible(gpu):
     found = on(gpu, made)
     assert np.isnan(found["miss"]).tolist() == [True, False, False, False, False]
     assert np.isnan(found["world_next"][0, layout.published_at[0] : layout.published_at[1]]).all()
-
-
-def test_the_largest_unit_comes_first(gpu):
-    layout = graph()
-    plan = gpu.run(pvm.plan, layout)
-    assert len(plan) == 5
-    size = np.add.reduceat(layout.rows.astype(int) * (layout.columns + 1), layout.layer_at[:-1])
-    assert gpu.get(gpu.run(plan.units, 0, 5))["number"].tolist() == np.argsort(-size).tolist()
-    assert gpu.get(gpu.run(plan.units, 1, 4))["number"].tolist() == (1 + np.argsort(-size[1:4])).tolist()

@@ -166,13 +166,6 @@ def test_a_chunk_has_as_many_logits_as_memory_allows(batch, classes, width, expe
     assert chunk_size(batch, classes, width) == expected
 
 
-def test_the_last_chunk_is_whole(gpu):
-    case = Case(gpu, *problem(2 * CHUNK + 5, 3, 2))
-    chunks = gpu.run(softmax._chunks, Learned(case.weights), 2)
-    assert [(chunk.begin, chunk.end) for chunk in chunks] == [(0, 5), (5, CHUNK + 5), (CHUNK + 5, 2 * CHUNK + 5)]
-    assert [chunk.logits.pitch for chunk in chunks] == [32, CHUNK, CHUNK]
-
-
 # NaN and infinity
 
 

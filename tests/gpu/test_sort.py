@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from gpu import sort
-from tests import cudasim
 from tests.support.drawn_ids import zipf
 
 T = sort.TILE
@@ -20,13 +19,6 @@ def check(gpu, ids, rows):
 @pytest.mark.parametrize("count", [1, 31, 32, 33, 200])
 def test_short_lists(gpu, count):
     check(gpu, zipf(np.random.default_rng(count), 40, count), 40)
-
-
-@pytest.mark.parametrize(("count", "blocks"), [(32, 1), (33, 2), (200, 7)])
-def test_a_block_places_32_ids(gpu, monkeypatch, launched, count, blocks):
-    monkeypatch.setattr(sort, "SHORT", count)
-    gpu.run(sort.by_id, gpu.put(np.zeros(count, np.int32)), 1)
-    assert launched == {"rank": (blocks, 256)}
 
 
 @pytest.mark.parametrize(
@@ -57,10 +49,3 @@ def test_equal_rising_and_falling_ids(gpu, monkeypatch, ids, short):
 def test_the_order_of_work_on_the_device_changes_nothing(gpu):
     for _ in gpu.orders(2):
         check(gpu, zipf(np.random.default_rng(2), 3000, sort.SHORT + 1), 3000)
-
-
-def test_as_many_passes_as_the_rows_have_digits(gpu, simulated, monkeypatch):
-    monkeypatch.setattr(sort, "SHORT", 0)
-    ids = gpu.put(np.zeros(9, np.int32))
-    sizes = (1, 256, 257, 1 << 16, (1 << 16) + 1, 2**31 - 1)
-    assert [gpu.run(cudasim.calls, sort.by_id, ids, rows)["launch"] for rows in sizes] == [2, 2, 4, 4, 6, 8]

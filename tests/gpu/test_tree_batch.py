@@ -77,27 +77,3 @@ def test_every_run_gives_the_same_bytes(gpu):
         return grad, loss, learned.rows
 
     gpu.check_same_bytes(work)
-
-
-@pytest.mark.parametrize("batch", [256, 257])
-def test_the_work_is_shared_by_examples_and_levels(gpu, launched, batch):
-    nodes, hidden, target = case(40, 9, batch)
-    run(gpu, balanced(40), Learned(nodes), hidden, target, batch)
-    levels, spans = int(balanced(40).depth), -(-batch // 32)
-    del launched["hop"]  # of the plan
-    assert dict(launched) == {
-        "line_up": (-(-batch // 8), 320),
-        "judge": (batch, 128),
-        "move": ((spans, levels), 256),
-        "finish": ((spans - 1, levels), 128),
-    }
-
-
-def test_a_long_batch_is_sorted_by_launches_of_its_own(gpu, launched):
-    nodes, hidden, target = case(40, 9, tree_batch.FEW + 1)
-    run(gpu, balanced(40), Learned(nodes), hidden, target, len(target))
-    assert launched["label"] == (9, 256) and launched["climb"] == (65, 256) and "line_up" not in launched
-
-
-def test_a_batch_that_learns_together_has_no_crowded_groups():
-    assert [tree_batch.groups(batch, 64) for batch in (1, 64, 65, 128, 129)] == [0, 0, 4, 4, 6]

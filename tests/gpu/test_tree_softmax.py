@@ -56,15 +56,6 @@ def test_batches_around_a_warp_and_a_block(gpu, batch):
     check_as_on_the_cpu(gpu, balanced(17), *case(17, 6, batch, seed=batch))
 
 
-@pytest.mark.parametrize(("width", "columns"), [(6, 32), (33, 64), (300, 256)])
-def test_the_work_is_shared_by_examples_levels_and_columns(gpu, launched, width, columns):
-    tree = balanced(17)
-    run(gpu, tree, *case(17, width, 65), 0.1)
-    levels, warps = int(tree.depth), tree_softmax.WARPS
-    learn = (-(-65 // warps), levels), 32 * warps
-    assert launched == {"climb": (2, 64), tree_softmax._fit(width)[0]: learn, "add": (65, columns)}
-
-
 def test_more_examples_than_a_warp_looks_through_at_once(gpu):
     nodes, hidden, target = case(2, 1, 1100)
     target[1000:1060] = 1

@@ -6,8 +6,7 @@ import pytest
 from gpu import units
 from gpu.plan import UNIT
 from gpu.runtime import blas, kernels
-from hybrid.units import unit_layout
-from tests.support.units_on_gpu import MANY, WARPS, Case
+from tests.support.units import MANY, WARPS, Case
 
 EQUAL = [7, 7, 7], [5, 5, 5], [6, 6, 6]  # one batch of equal GEMMs
 
@@ -38,25 +37,8 @@ def test_units_whose_signals_just_fit_take_no_gemm(gpu, monkeypatch, launched, p
     assert products
 
 
-def test_units_of_24_kib_have_blocks_of_256_threads_and_smaller_ones_of_128(gpu):
-    """Those come first of which most share a multiprocessor."""
-    sizes = [10, 60, 61], [20, 50, 50], [10, 60, 61]  # 420, 6,110 and 6,211 numbers, of 4 bytes
-    plan = gpu.run(units.plan, unit_layout(*sizes))
-    assert [(bin.threads, bin.many) for bin in plan.bins(1)] == [(128, 2), (256, 1)]
-    first, second = (bin.blocks for bin in gpu.run(units.plan, unit_layout([10, 150], [20, 49], [10, 150])).bins(1))
-    assert first > second
-
-
 def test_places_of_weights_and_signals_may_exceed_32_bits():
     assert [UNIT[name] for name in ("w", "x", "hidden", "y")] == [np.int64] * 4
-
-
-def test_products_of_units_have_their_rest_done_by_blocks_of_256_threads(gpu, launched):
-    case = Case(40, 0.9, sizes=MANY).on(gpu)
-    case.step("tanh")
-    case.backward("tanh")
-    assert launched.keys() >= {"finish", "miss", "bias", "times_slope", "add"}
-    assert {threads for _, threads in launched.values()} == {256}
 
 
 def test_what_the_compiler_gives_a_kernel_of_shared_memory_is_known(gpu):

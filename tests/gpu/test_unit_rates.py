@@ -8,31 +8,12 @@ import itertools
 import numpy as np
 import pytest
 
-from bench.oracles.units import SIXTY
-from tests.support.units_on_gpu import WARPS, Case
+from tests.support.units import WARPS, Case, check_ensemble
 
 
 @pytest.mark.parametrize(("batch", "momentum"), [(1, 0.9), (8, 0)])
 def test_an_ensemble_is_as_many_units_alone(gpu, batch, momentum):
-    """60 MLPs of four sizes, each with a rate of its own, for two steps: to the bit as many runs of one unit."""
-    together = Case(batch, momentum, SIXTY).on(gpu)
-    together.rate = np.geomspace(1e-3, 1, 60).astype(np.float32)
-    for _ in range(2):
-        together.step("logistic")
-    w_at, x_at, h_at, y_at = together.layout[3:]
-    written = {"weights": w_at, "y": y_at, "hidden": h_at, "y_grad": y_at, "hidden_grad": h_at, "loss": np.arange(61)}
-    written |= {"velocity": w_at} if momentum else {}
-    found = {name: together.get(name) for name in written}
-    for u in range(60):
-        case = Case(batch, momentum, [size[u : u + 1] for size in SIXTY])
-        for name, at in {**written, "x": x_at, "target": y_at}.items():
-            if name in case.host:
-                case.host[name] = together.host[name][..., at[u] : at[u + 1]].copy()
-        case.on(gpu).rate = float(together.rate[u])
-        for _ in range(2):
-            case.step("logistic")
-        for name, at in written.items():
-            assert case.get(name).tobytes() == found[name][..., at[u] : at[u + 1]].tobytes(), (u, name)
+    check_ensemble(gpu, batch, momentum, steps=2)
 
 
 HELD_IN_PART = ([2000, 701, 150, 400], [60, 80, 49, 49], [300, 300, 150, 150])

@@ -9,7 +9,7 @@ from gpu import units
 from gpu.plan import Plan
 from hybrid import Units
 from hybrid.units import unit_layout
-from tests.support.units_on_gpu import MANY, WARPS, Case
+from tests.support.units import MANY, WARPS, Case, check_forward_and_backward, check_step
 
 EQUAL = [7, 7, 7], [5, 5, 5], [6, 6, 6]  # one batch of equal GEMMs
 ALONE = [7], [5], [6]
@@ -25,28 +25,12 @@ WIDE = [300] * 32, [290] * 32, [3] * 32
     ],
 )
 def test_forward_and_backward(gpu, batch, sizes, activation):
-    case = Case(batch, sizes=sizes).on(gpu)
-    case.forward(activation)
-    hidden, y = oracle.forward(case.layout, case.host["weights"], case.host["x"], activation)
-    close(case.get("hidden"), hidden, np.float32, 64)
-    close(case.get("y"), y, np.float32, 64)
-
-    # from the same activations: relu's slope jumps where a rounding changes the sign
-    given = (case.host["y_grad"], case.get("hidden").astype(float), case.get("y").astype(float), case.host["x"])
-    x_grad, weight_grad = oracle.backward(case.layout, case.host["weights"], *given, activation)
-    case.backward(activation)
-    close(case.get("x_grad"), x_grad, np.float32, 64)
-    close(case.get("weight_grad"), case.host["weight_grad"] + weight_grad, np.float32, batch)
+    check_forward_and_backward(Case(batch, sizes=sizes).on(gpu), activation, 64)
 
 
 @pytest.mark.parametrize("batch", [1, 5])
 def test_sums_of_columns_of_which_there_are_more_than_warps_take_turns(gpu, batch):
-    case = Case(batch, sizes=WIDE).on(gpu)
-    case.forward("tanh")
-    case.backward("tanh")
-    given = (case.host["y_grad"], case.get("hidden").astype(float), case.get("y").astype(float), case.host["x"])
-    x_grad, _ = oracle.backward(case.layout, case.host["weights"], *given, "tanh")
-    close(case.get("x_grad"), x_grad, np.float32, 300)
+    check_forward_and_backward(Case(batch, sizes=WIDE).on(gpu), "tanh", 300)
 
 
 @pytest.mark.parametrize("sizes", [MANY, WARPS])
@@ -70,25 +54,6 @@ def test_backward_without_x_grad(gpu, sizes):
 )
 def test_step(gpu, batch, sizes, momentum, activation):
     check_step(Case(batch, momentum, sizes).on(gpu), activation)
-
-
-def check_step(case, activation):
-    """A step on the device against the oracle."""
-    host = case.host
-    hidden, y = oracle.forward(case.layout, host["weights"], host["x"], activation)
-    case.step(activation)
-    close(case.get("hidden"), hidden, np.float32, 150)
-    close(case.get("y"), y, np.float32, 150)
-    read = (case.get("hidden"), case.get("y"), host["x"], host["target"], case.rate, case.momentum, activation)
-    loss, weights, speed = oracle.step(case.layout, host["weights"], host["velocity"], *read)
-    terms = int(max(case.layout.inputs)) * len(host["x"])
-    close(case.get("weights"), weights, np.float32, terms)
-    if host["velocity"] is not None:
-        close(case.get("velocity"), speed, np.float32, terms)
-    close(case.get("loss"), loss, np.float32, terms)
-    slope = ACTIVATIONS[activation][1]
-    y_grad = (case.get("y").astype(float) - host["target"]) * slope(case.get("y").astype(float))
-    close(case.get("y_grad"), y_grad, np.float32, 1)
 
 
 @pytest.mark.parametrize(
@@ -143,7 +108,7 @@ def test_two_runs_give_the_same_bytes(gpu, batch):
         case = Case(batch, 0.9, WARPS).on(gpu)
         case.forward("logistic")
         case.backward("logistic")
-        gpu.run(units.update, *case.named("weights", "velocity", "weight_grad"), 0.01, 0.9)
+        case.update(0.01, 0.9)
         case.step("logistic")
         return map(case.get, ("weights", "velocity", "loss", "y", "hidden_grad", "x_grad"))
 

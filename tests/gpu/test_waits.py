@@ -3,8 +3,6 @@
 Here are tested hybrid/engine/route.py, hybrid/schedule/schedule.py and hybrid/readout/base.py.
 """
 
-from types import SimpleNamespace
-
 import pytest
 
 from gpu.device import DeviceError
@@ -116,13 +114,3 @@ def test_an_update_launched_on_another_queue_than_the_gradient_shows(planned):
         return stage._replace(queue="copy in", after=()) if stage.name == "update" else stage
 
     assert shows(planned, astray)
-
-
-def test_examples_have_several_targets_where_the_readout_is_on_the_host(gpu):
-    assert rows_on_the_host()[0].readout.multi_target and not all_on_the_device()[0].readout.multi_target
-
-
-@pytest.mark.parametrize(("dense", "fed"), [(True, ("x",)), (False, ("ids", "values"))])
-def test_what_a_feed_gives_that_crosses_is_numbers_or_ids(dense, fed):
-    crossing = {"x": 1, "ids": 1, "values": 1, "hidden": 2}
-    assert Route.fed.fget(SimpleNamespace(embedding=SimpleNamespace(dense=dense), crossing=crossing)) == fed

@@ -5,6 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tests.support.host import kernels
+
 STATES = {"sgd": (), "momentum": ("velocity",), "adagrad": ("squares",)}
 STATES |= {"adam": ("mean", "squares"), "adamw": ("mean", "squares")}
 BETAS = (0.8, 0.95)
@@ -69,3 +71,37 @@ def call(kernels: Any, kind: str, arrays: dict[str, Any], move: Move, updates: i
         state = (arrays["mean"], arrays["squares"])
         return kernels.adam, (weights, *state, grad, move, BETAS, updates, kind == "adamw")
     return kernels.sgd, (weights, arrays.get("velocity"), grad, move, 0.0 if kind == "sgd" else MOMENTUM)
+
+
+def gradients(size: int, turns: int = 4) -> list[np.ndarray]:
+    return [np.random.default_rng(turn).normal(size=size).astype(np.float32) for turn in range(turns)]
+
+
+def learn(
+    place: Any, kind: str, weights: np.ndarray, grads: list[np.ndarray], move: Move, most: float | None = None
+) -> dict[str, np.ndarray]:
+    """The arrays after updates with one gradient after another, each of which is cleared."""
+    optimiser = kernels(place, "optimiser")
+    there = {"weights": place.put(weights)} | {name: place.put(np.zeros_like(weights)) for name in STATES[kind]}
+    work = place.run(optimiser.workspace, weights.size)
+    for turn, grad in enumerate(grads):
+        there["grad"] = place.put(grad)
+        if most is not None:
+            place.run(optimiser.clip, work, there["grad"], move.scale, most)
+            move = move._replace(cut=work)
+        function, arguments = call(optimiser, kind, there, move, turn + 1)
+        place.run(function, *arguments)
+        assert not place.get(there["grad"]).any()
+    return {name: place.get(array) for name, array in there.items()}
+
+
+def check_formula(place: Any, kind: str, size: int, move: Move, most: float | None) -> None:
+    """Some updates, beside those in float64."""
+    weights, grads = np.random.default_rng(9).normal(size=size).astype(np.float32), gradients(size)
+    expected = Moved(weights)
+    for grad in grads:
+        expected.step(kind, grad, move, most)
+    found = learn(place, kind, weights, grads, move, most)
+    unit = 32 * np.finfo(np.float32).eps
+    for name in ("weights", *STATES[kind]):
+        np.testing.assert_allclose(found[name], getattr(expected, name), rtol=unit, atol=4 * unit, err_msg=name)

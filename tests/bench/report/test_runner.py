@@ -9,24 +9,24 @@ import pytest
 from bench.harness import report
 from bench.harness.quiet import REFUSED
 from bench.report import all as runner
-from bench.report.all import RESULTS, STEP, Settings, finished, modes
+from bench.report.all import RESULTS, STEP, Settings, finished
 from bench.report.section import NEEDS, Step
 from tests.support.bench_command import wait_for_the_end_of
 
 ONE, OTHER = Step("one", ("tree",), 9, 1, quick=("tree",)), Step("other", ("units",), 1, 3)
 STEPS = [("table7", ONE), ("overlap", OTHER)]
-
-
-@pytest.fixture
-def given(tmp_path):
-    return Settings(tmp_path, False, 1)
+LACKING = [
+    ("ranks", Step("absent", ("ranks",), 1, 1, needs=("mpi",))),
+    ("overlap", Step("large", ("tree",), 1, 1, memory=1e6)),
+]
+DONE = "done", ""
 
 
 class Processes:
     """In the place of processes: notes what would run, and ends as `codes` has it of a benchmark."""
 
     def __init__(self):
-        self.ran, self.codes = [], {}
+        self.ran, self.codes, self.refused = [], {}, 0
 
     def __call__(self, command, log):
         self.ran.append(command[3])
@@ -36,6 +36,7 @@ class Processes:
             code = code.pop(0)
         if code == "stop":
             raise KeyboardInterrupt
+        self.refused += code == REFUSED
         return code
 
 
@@ -51,57 +52,50 @@ def states(folder):
     return {one["params"]["step"]: (one["state"], one["reason"]) for one in found}
 
 
-def test_a_step_that_is_done_is_not_done_again(given, processes, capsys):
-    assert runner.run_steps(STEPS, given) and runner.run_steps(STEPS, given)
-    assert processes.ran == ["tree", "units"]
-    assert capsys.readouterr().out.count("done before") == 2
-
-
-def test_a_step_that_the_machine_is_too_busy_for_is_asked_again_for_a_while(given, processes, monkeypatch, capsys):
-    waited = []
+@pytest.mark.parametrize(
+    ("steps", "quick", "codes", "became", "ran"),
+    [
+        (STEPS, False, {}, [DONE, DONE], ["tree", "units"]),
+        (STEPS, False, {"tree": 1}, [("failed", "the reason"), DONE], ["tree", "units"]),
+        (
+            STEPS,
+            False,
+            {"tree": [REFUSED, REFUSED, 0], "units": REFUSED},
+            [DONE, ("failed", "the reason")],
+            ["tree"] * 3 + ["units"] * runner.TRIES,
+        ),
+        (STEPS, True, {}, [DONE, ("skipped", "")], ["tree"]),
+        (LACKING, False, {}, [("skipped", "no MPI here"), ("skipped", "1e+06 GiB of memory, and the machine has")], []),
+    ],
+)
+def test_each_step_is_done_once_or_its_gap_has_a_reason(
+    tmp_path, processes, monkeypatch, steps, quick, codes, became, ran
+):
+    """What failed is tried again; while the machine is busy a step is, for a while."""
+    given, waited = Settings(tmp_path, quick, 1), []
+    monkeypatch.setitem(NEEDS, "mpi", lambda: "no MPI here")
     monkeypatch.setattr(runner.time, "sleep", waited.append)
-    processes.codes = {"tree": [REFUSED, REFUSED, 0], "units": REFUSED}
-    assert not runner.run_steps(STEPS, given)
-    assert processes.ran == ["tree"] * 3 + ["units"] * runner.TRIES
-    assert states(given.folder) == {"one": ("done", ""), "other": ("failed", "the reason")}
-    assert waited == [runner.WAITS] * (2 + runner.TRIES)
-    assert "    the reason; asks again in 30 s\n" in capsys.readouterr().out
-
-
-def test_a_step_that_failed_is_a_gap_and_is_tried_again(given, processes):
-    processes.codes["tree"] = 1
-    assert not runner.run_steps(STEPS, given)
-    assert states(given.folder) == {"one": ("failed", "the reason"), "other": ("done", "")}
+    processes.codes |= codes
+    failed = [step.command[0] for (_, step), (state, _) in zip(steps, became, strict=True) if state == "failed"]
+    assert runner.run_steps(steps, given) == (not failed)
+    assert processes.ran == ran and waited == [runner.WAITS] * processes.refused
+    for (state, reason), wanted in zip(states(tmp_path).values(), became, strict=True):
+        assert state == wanted[0] and (wanted[1] in reason if state == "skipped" else wanted[1] == reason)
     processes.codes.clear()
-    assert runner.run_steps(STEPS, given)
-    assert processes.ran == ["tree", "units", "tree"] and states(given.folder)["one"] == ("done", "")
+    assert runner.run_steps(steps, given) and processes.ran == ran + failed
+    if quick:
+        assert list(finished(tmp_path / RESULTS)) == ["python -m bench tree --quick"]
 
 
-def test_a_run_that_is_stopped_goes_on(given, processes):
+def test_a_run_that_is_stopped_goes_on(tmp_path, processes):
+    given = Settings(tmp_path, False, 1)
     processes.codes["units"] = "stop"
     with pytest.raises(KeyboardInterrupt):
         runner.run_steps(STEPS, given)
-    assert states(given.folder)["other"][0] == "stopped"
+    assert states(tmp_path)["other"][0] == "stopped"
     processes.codes.clear()
     assert runner.run_steps(STEPS, given)
     assert processes.ran == ["tree", "units", "units"]
-
-
-def test_what_a_machine_lacks_is_skipped_with_the_reason(given, processes, monkeypatch):
-    monkeypatch.setitem(NEEDS, "mpi", lambda: "no MPI here")
-    absent = Step("absent", ("ranks",), 1, 1, needs=("mpi",))
-    large = Step("large", ("tree",), 1, 1, memory=1e6)
-    assert runner.run_steps([("overlap", one) for one in (absent, large)], given)
-    found = states(given.folder)
-    assert found["absent"] == ("skipped", "no MPI here") and not processes.ran
-    assert "1e+06 GiB of memory, and the machine has" in found["large"][1]
-
-
-def test_quick_mode_leaves_out_what_has_no_small_size(tmp_path, processes):
-    assert runner.run_steps(STEPS, Settings(tmp_path, True, 1))
-    assert processes.ran == ["tree"] and states(tmp_path)["other"][0] == "skipped"
-    assert modes(tmp_path / RESULTS) == {True} and modes(tmp_path / "none") == set()
-    assert list(finished(tmp_path / RESULTS)) == ["python -m bench tree --quick"]
 
 
 def test_nothing_of_a_step_is_left_when_it_is_stopped(tmp_path, monkeypatch):

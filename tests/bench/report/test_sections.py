@@ -3,21 +3,13 @@
 import pytest
 
 from bench.__main__ import benchmarks, parser
-from bench.report.section import NEEDS, Section, found_sections, found_steps
+from bench.report.section import NEEDS, found_sections, found_steps
 from bench.report.sections import crossover
 from bench.report.sections.crossover import NEAR, Curve, curves, targets
 from tests.support import records
 from tests.support.crossover_records import ROW, SECONDS, planted
 
 SECTIONS = found_sections()
-
-
-@pytest.mark.parametrize("name", SECTIONS)
-def test_without_records_a_section_says_what_is_missing(name):
-    made = SECTIONS[name].section([])
-    assert isinstance(made, Section) and made.title
-    assert made.gaps or not SECTIONS[name].STEPS
-    assert not made.figures
 
 
 def test_every_figure_has_its_table_and_names_are_one_of_a_kind():
@@ -70,16 +62,6 @@ def test_every_point_is_in_the_tables(made):
     assert [row["classes"] for row in short] == [size.classes for size in ROW]
     for row, size in zip(short, ROW, strict=True):
         assert all(row[name] == pytest.approx(1e3 * seconds(size)) for name, seconds in SECONDS.items())
-
-
-def test_equal_quality_is_of_the_records_that_are_given(made):
-    """Asked are 105 and 125: the tree gets there on the line from 200 to 100, the other is there at its first point."""
-    at = {(row["contender"], row["perplexity asked"]): row["seconds"] for row in table(made, "equal_quality")}
-    assert at["sampled", 105.0] == at["sampled", 125.0] == 60
-    assert at["tree", 125.0] == pytest.approx(60 * 200 / 125)  # both axes double
-    assert "105 is reached first by sampled, within 60 s" in made.answer[-1]
-    assert made.answer[0].endswith("Others are the first at 7,000 (sampled) classes.")
-    assert "equal_quality" not in {one.name for one in crossover.section(planted()).tables}
 
 
 def curve(*points, who="tree"):
