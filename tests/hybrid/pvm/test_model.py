@@ -210,25 +210,6 @@ def test_an_iterable_goes_on_and_a_feed_begins_where_the_model_stands():
     assert list(model.run([])) == [] and model.tick == 7
 
 
-@pytest.mark.parametrize("failure", [OSError("the disk is gone"), "shape", "numbers"])
-def test_what_fails_while_giving_frames_leaves_the_model_between_two_ticks(failure, tmp_path):
-    def broken():
-        yield from FRAMES[:3]
-        if isinstance(failure, Exception):
-            raise failure
-        yield FRAMES[0][:, :-1] if failure == "shape" else FRAMES[0] / 2.0
-
-    model = PVM(TINY)
-    with pytest.raises((OSError, ValueError)) as caught:
-        list(model.run(broken()))
-    assert caught.value.__notes__ == ["in the feed, at tick 3"]
-    assert model.tick == 3
-    model.save(tmp_path)
-    for one in (model, PVM.load(tmp_path)[0]):
-        list(one.run(iter(FRAMES[3:])))
-        assert one.fetch()["weights"].tobytes() == stepped(FRAMES)[0]
-
-
 def test_what_gives_no_frames_is_refused_and_changes_nothing():
     model = PVM(TINY)
     for frames, found in ((5, "frames: found int"), (None, "frames: found NoneType"), ([None], "frame: found")):
