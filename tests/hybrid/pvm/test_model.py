@@ -190,7 +190,18 @@ def outcome(model, seen):
     return [*weights, seen[-1].prediction.tobytes(), len(seen)]
 
 
-@pytest.mark.parametrize("frames", [FRAMES, list(FRAMES), (frame for frame in FRAMES), Unlisted()], ids=type)
+def overwritten():
+    """The same array for every frame."""
+    image = np.empty(FRAME, np.uint8)
+    for frame in FRAMES:
+        image[:] = frame
+        yield image
+
+
+SEVERAL = [FRAMES, list(FRAMES), (frame for frame in FRAMES), Unlisted(), overwritten()]
+
+
+@pytest.mark.parametrize("frames", SEVERAL, ids=type)
 def test_any_iterable_of_frames_is_stepped_through(frames):
     assert ended(PVM(TINY), frames) == stepped(list(FRAMES))
 
