@@ -55,7 +55,7 @@ LABELS = np.eye(3, dtype=int)[KIND]
 TREE, LABEL_TREE = TreeClassifier(hidden_layers=(), epochs=5, random_state=0), ESTIMATORS[1]
 REFUSED = [  # each at another point
     (TREE, KIND, {}, [np.linspace(0, 1, 150)], "Unknown label type"),
-    (TREE, KIND, {}, [KIND + 5, np.full(150, -1.0)], "-1"),
+    (TREE, KIND, {}, [KIND + 5, np.full(150, -1.0)], "Negative values"),
     (TREE, KIND, {}, [np.zeros(150)], "found one class"),
     (TREE, KIND, {"readout": "forest"}, [KIND + 5], "readout: found 'forest'"),
     (LABEL_TREE, LABELS, {}, [2 * LABELS[:, :2]], "with values other than 0 and 1"),

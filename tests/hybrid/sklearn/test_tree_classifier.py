@@ -58,8 +58,9 @@ def test_sparse_text_in_a_pipeline(width):
     X, model = pipeline[0].transform(documents[150:]), pipeline[-1]
     np.testing.assert_array_equal(model.predict(X), model.predict(X.toarray()))
     np.testing.assert_allclose(model.predict_proba(X), model.predict_proba(X.toarray()), atol=1e-6)
-    dense = clone(model).fit(pipeline[0].transform(documents[:150]).toarray(), topic[:150])
-    np.testing.assert_allclose(dense.predict_proba(X), model.predict_proba(X), atol=1e-5)
+    if width is None:  # no table of rows: sparse and dense examples are the same numbers
+        dense = clone(model).fit(pipeline[0].transform(documents[:150]).toarray(), topic[:150])
+        np.testing.assert_allclose(dense.predict_proba(X), model.predict_proba(X), atol=1e-5)
 
 
 def test_a_weight_of_nothing_leaves_an_example_out_and_weights_pull():
