@@ -29,14 +29,12 @@ OLD = 'case "$1" in --version) echo Python 3.8.1;; *) exit 1;; esac'
 NO_VENV = f'case "$2" in *ensurepip*) exit 1;; *) exec {sys.executable} "$@";; esac'
 
 
-def test_what_suits_is_printed(tmp_path):
-    done = ask(tmp_path, python3=REAL)
-    assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "python3", "")
-
-
-def test_an_old_python3_is_passed_over(tmp_path):
-    done = ask(tmp_path, python3=OLD, **{"python3.12": REAL})
-    assert (done.returncode, done.stdout.strip()) == (0, "python3.12")
+@pytest.mark.parametrize(
+    ("programs", "said"), [({"python3": REAL}, "python3"), ({"python3": OLD, "python3.12": REAL}, "python3.12")]
+)
+def test_what_suits_is_printed_and_an_old_one_passed_over(tmp_path, programs, said):
+    done = ask(tmp_path, **programs)
+    assert (done.returncode, done.stdout.strip(), done.stderr) == (0, said, "")
 
 
 @pytest.mark.parametrize(

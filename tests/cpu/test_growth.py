@@ -56,13 +56,6 @@ def test_nodes_that_part_the_same_sets_are_kept_and_others_are_0():
     assert had.rows.any(axis=1).all() and count == made.rows.any(axis=1).sum() > 0
 
 
-@pytest.mark.parametrize("masses", [MASSES, np.arange(40.0) + 1])
-def test_the_same_tree_keeps_every_bit(masses):
-    had = learned(masses.size)
-    made, _ = growth.kept(had, huffman(masses), huffman(masses))
-    assert all(ours.tobytes() == theirs.tobytes() for ours, theirs in zip(made, had, strict=True))
-
-
 def test_a_node_whose_sides_change_places_turns_its_sign():
     had, tree = learned(3), balanced(3)  # the root parts {0, 1} and {2}, or {0} and the others
     turned = tree._replace(

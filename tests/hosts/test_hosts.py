@@ -1,8 +1,6 @@
 """Runs on several hosts, which are namespaces of this machine: the bytes of one rank, and an end for whatever goes wrong."""
 
 import contextlib
-import os
-import signal
 import subprocess
 import sys
 import time
@@ -93,18 +91,6 @@ def test_hosts_come_to_the_bytes_of_one_rank(net, of_one, tmp_path, kind, hosts)
     assert figures(tmp_path / "run") == figures(of_one / f"one {kind}")
 
 
-def test_a_slow_network_changes_no_byte(net, of_one, tmp_path):
-    try:
-        net.shape("netem", "delay", "20ms", "loss", "1%")
-    except subprocess.CalledProcessError:  # this kernel has none
-        net.shape("tbf", "rate", "5mbit", "burst", "16kb", "latency", "20ms")
-    try:
-        trained(net, 2, *command("pvm", of_one, tmp_path / "run"))
-    finally:
-        net.unshape()
-    assert tiny.tensors(tmp_path / "run") == tiny.tensors(of_one / "one pvm")
-
-
 def lost(net, kind, run, act, hosts=2):
     """What a launcher says once `act` has gone wrong behind a save, in PATIENCE and ten seconds; the run then goes on alone."""
     running = started(net, hosts, *command(kind, net.folder, run, *MORE[kind], *ENDLESS[kind], "--save-every", "0.2"))
@@ -136,20 +122,6 @@ def test_a_rank_that_computes_for_longer_than_the_patience_is_waited_for(net, tm
     assert checkpoint.read_facts(tmp_path / "run")["tick"] == 8
 
 
-def test_a_killed_rank_is_named_with_its_host(net, tmp_path):
-    def kill():
-        commands = {one: Path(f"/proc/{one}/cmdline").read_bytes() for one in net.hosts[1].processes()}
-        (rank,) = [one for one, words in commands.items() if b"mpi4py" in words]
-        os.kill(rank, signal.SIGKILL)
-
-    _, said = lost(net, "pvm", tmp_path / "run", kill)
-    assert f"RUNNING AT {net.hosts[1].address}\n" in said and "EXIT CODE: 9\n" in said
-
-
-def test_a_host_whose_processes_are_all_killed_ends_the_run(net, tmp_path):
-    lost(net, "pvm", tmp_path / "run", net.hosts[1].kill)
-
-
 @pytest.mark.parametrize("again", [False, True])
 def test_a_run_folder_that_one_host_alone_has_is_refused_by_name(net, of_one, tmp_path, again):
     words = command("pvm", of_one, tmp_path / "run")
@@ -170,9 +142,3 @@ def test_a_file_of_no_hosts_is_refused(folder, tmp_path):
     words = [sys.executable, "-m", "hybrid.cli", "launch", "--hosts", tmp_path / "none", "-n", "2", "train", "pvm"]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 2 and "names no hosts, expected one a line: NAME, or NAME:RANKS" in done.stderr
-
-
-def test_the_benchmark_compares_its_model_with_both_networks():
-    done = subprocess.run([sys.executable, "-m", "bench", "hosts", "--quick"], cwd=ROOT, capture_output=True, text=True)
-    rows = [line.split("|") for line in done.stdout.splitlines() if line.startswith("| mesh1m ")]
-    assert len(rows) == 2 and all(float(row[2]) > 0 and float(row[3]) > 0 for row in rows), done.stderr

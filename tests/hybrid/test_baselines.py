@@ -112,13 +112,6 @@ def test_the_share_is_the_one_that_validates_best(parts):
     assert baselines.shared(poor_counts, lambda seen: lambda users: 50 * perfect(users), parts).share == 0
 
 
-def test_counts_are_not_chosen_on_repeated_items(parts):
-    repeated = parts.train.item[parts.train.at[:-1]]
-    users = np.arange(len(repeated))
-    with pytest.raises(ValueError, match=r"parts\.valid: found no item that is new to its user"):
-        baselines.counts(parts._replace(valid=baselines.HeldOut(users, repeated)))
-
-
 def test_counts_that_were_saved_score_alike_and_others_are_refused(parts, tmp_path):
     made, file = baselines.counts(parts)._replace(share=0.4), tmp_path / "counts.npz"
     made.save(file)

@@ -9,19 +9,23 @@ import pytest
 from hybrid.feeds import Batch, Feed
 
 
-def check_feed(make) -> None:
-    """`make()` builds the feed: the same batches in any order of asking, and from a second one; sizes as announced;
-    options by name alone.
-    """
+def check_order(make) -> list:
+    """`make()` builds the feed: the same batches in any order of asking, and from a second one. Returns them."""
     feed, again = make(), make()
-    for given in inspect.signature(type(feed)).parameters.values():
-        assert given.kind != given.POSITIONAL_ONLY, f"{given}: cannot be given by name"
-        assert given.default is given.empty or given.kind == given.KEYWORD_ONLY, f"{given}: can be given without a name"
     batches = [feed[tick] for tick in range(len(feed))]
     for tick in np.random.default_rng(0).permutation(len(feed)):
         assert_equal(again[int(tick)], batches[tick])
-    assert len(list(feed)) == len(feed) == feed.epochs * feed.ticks_per_epoch
     assert json.loads(json.dumps(feed.describe())) == again.describe()
+    return batches
+
+
+def check_feed(make) -> None:
+    """Sizes are as announced, too, and options given by name alone."""
+    feed, batches = make(), check_order(make)
+    for given in inspect.signature(type(feed)).parameters.values():
+        assert given.kind != given.POSITIONAL_ONLY, f"{given}: cannot be given by name"
+        assert given.default is given.empty or given.kind == given.KEYWORD_ONLY, f"{given}: can be given without a name"
+    assert len(list(feed)) == len(feed) == feed.epochs * feed.ticks_per_epoch
     for batch in batches:
         check_batch(feed, batch)
     for tick in (-1, len(feed)):

@@ -1,6 +1,6 @@
 """The whole way of a batch: gradients against differences, exact stops, the same bits however the cores are spent.
 
-Stops and checkpoints are also the tests of hybrid/engine/checkpoint.py.
+Also the tests of hybrid/engine/checkpoint.py and, with tests/hybrid/test_failing_feeds.py, of hybrid/schedule/runner.py.
 """
 
 import itertools
@@ -146,3 +146,21 @@ def test_two_threads_cannot_run_one_engine_and_the_first_is_undisturbed():
     assert_same_bits(parameters(trained), parameters(whole))
     assert [type(failure) for failure in raised] == [RuntimeError] * 4
     assert all(str(failure).startswith("engine: found a call while another thread's") for failure in raised)
+
+
+def test_a_run_that_is_left_ends_where_the_next_begins_and_one_that_fails_at_its_end_tears_the_model(monkeypatch):
+    trained = engine()
+    first = trained.run(Feed())
+    next(first)
+    next(trained.run(Feed()))
+    assert (trained.tick, trained.torn) == (2, None)
+    with pytest.raises(RuntimeError, match="engine: found a run that ended when another run"):
+        next(first)
+
+    def failed():
+        raise OSError("no room")
+
+    monkeypatch.setattr(trained, "_leave", failed)
+    with pytest.raises(OSError, match="no room"):
+        list(trained.run(Feed(3)))
+    assert trained.torn == "tick 3 failed half-way: no room"

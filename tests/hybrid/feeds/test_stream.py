@@ -48,10 +48,18 @@ TABLES = {
 }
 
 
-@pytest.mark.parametrize("name", TABLES)
-def test_a_column_of_texts_of_a_table_of_lines(tmp_path, name):
+@pytest.mark.parametrize("name", [*TABLES, "t"])
+def test_a_column_of_texts_of_a_table(tmp_path, name):
     path = tmp_path / name
-    path.write_bytes(TABLES[name].encode())
+    if name in TABLES:
+        path.write_bytes(TABLES[name].encode())
+    else:
+        arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+        columns = {"id": [1, 2, 3, 4], "text": ['one, "two"\n\nthree', None, "", "four\n"], "more": ["a", "a", "", "a"]}
+        parquet.write_table(arrow.table(columns), path, row_group_size=2)
+        assert list(Lines(path, every=True)) == ['one, "two"', "", "three", "", "four"]
+        with pytest.raises(ValueError, match="t: 'id': a column of int64; found 'id', 'text', 'more'; expected one of"):
+            list(Lines(path, column="id"))
     assert list(Lines(path)) == ['one, "two"', "three", "four"] and list(Lines(path, column="more")) == ["a"] * 3
     corpus = stored(path, tmp_path / "kept")
     assert corpus.vocabulary.decode(corpus.ids) == ["one", ",", '"', "two", '"', "three", "four"]
@@ -76,18 +84,6 @@ def test_tables_of_lines_that_are_none(tmp_path, name, content, message):
     (tmp_path / name).write_text(content)
     with pytest.raises(ValueError, match=message):
         list(Lines(tmp_path / name))
-
-
-def test_a_column_of_a_table(tmp_path):
-    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    table = arrow.table({"text": ["one two\nthree", None, "", "four\n"], "other": [1, 2, 3, 4], "more": ["a"] * 4})
-    parquet.write_table(table, tmp_path / "t", row_group_size=2)
-    assert list(Lines(tmp_path / "t")) == ["one two", "three", "four"]
-    assert list(Lines(tmp_path / "t", every=True)) == ["one two", "three", "", "four"]
-    assert list(Lines(tmp_path / "t", column="more")) == ["a"] * 4
-    for column, found in (("other", "a column of int64"), ("none", "no such column")):
-        with pytest.raises(ValueError, match=f"t: '{column}': {found}; found 'text', 'other', 'more'; expected one of"):
-            list(Lines(tmp_path / "t", column=column))
 
 
 @pytest.mark.parametrize("piece", [3, text.PIECE])

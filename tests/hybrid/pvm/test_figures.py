@@ -3,12 +3,9 @@
 import numpy as np
 import pytest
 
-from hybrid.feeds.video.frames import Frames
-from hybrid.models.pvm import Recent
 from hybrid.pvm import figures
 from hybrid.pvm.config import Config
 from hybrid.pvm.figures import Counts, compared, judged
-from tests.support.numbered_clip import Numbers
 
 
 @pytest.mark.parametrize(
@@ -23,16 +20,6 @@ def test_the_figure_and_its_words(error, last, share, said):
     report = judged(error, last)
     assert report["prediction_to_last_frame"] == share
     assert compared(report) == said
-
-
-def test_frames_are_kept_and_not_decoded_twice():
-    clip = Numbers(1, 9)
-    recent = Recent(Frames([clip], 9))
-    for tick in range(9):
-        assert (recent[tick].image == tick + 1).all()
-    assert recent.image(2).mean() == pytest.approx(3 / 255) and clip.decoded == list(range(9))
-    assert recent.image(0).mean() == pytest.approx(1 / 255)
-    assert clip.decoded == [*range(9), 0], "of 8 that are kept, 0 is none"
 
 
 def frames(*numbers) -> np.ndarray:

@@ -1,14 +1,11 @@
 """Pictures and films: receptive fields, what stands in a picture, the commands that write them."""
 
 import json
-from types import SimpleNamespace
 
 import numpy as np
-import pytest
 from PIL import Image
 
 from hybrid.cli import main
-from hybrid.feeds.video.clip import Frame
 from hybrid.feeds.video.clips.synthetic import Scene
 from hybrid.pvm import film, panel
 from hybrid.pvm.config import Config
@@ -72,23 +69,3 @@ def test_captions_tell_the_error_of_the_prediction_beside_that_of_the_frame_befo
             assert f"{off:.4f}" != f"{still:.4f}"
             expected = f"mean |error| {off:.4f}", f"repeating the last frame: {still:.4f}"
         assert (views["prediction"].note, views["difference"].note) == expected
-
-
-@pytest.mark.parametrize(
-    ("box", "found", "legend"),
-    [
-        (None, None, []),
-        ((2, 4, 4, 2), None, [(panel.LABEL, "label")]),
-        ((0, 0, 0, 0), None, [(panel.LABEL, "label: absent")]),
-        (None, (2, 4, 4, 2), [(panel.FOUND, "tracker, from the heatmap")]),
-        ((2, 4, 4, 2), (0, 0, 0, 0), [(panel.LABEL, "label"), (panel.FOUND, "tracker: absent")]),
-    ],
-)
-def test_boxes_in_shares_of_the_frame_and_their_legend(monkeypatch, box, found, legend):
-    monkeypatch.setattr(film, "box_in", lambda seen, shape: np.array(found, np.float32))
-    frame = Frame(np.zeros((8, 16, 3), np.uint8), None if box is None else np.array(box, np.float32))
-    drawn, said = film._boxes(frame, SimpleNamespace(heatmaps=found and [0]))
-    assert said == legend
-    expected = [[x / 16, y / 8, w / 16, h / 8] for x, y, w, h in filter(None, (box, found))]
-    assert [shares.tolist() for shares, _ in drawn] == expected
-    assert [colour for _, colour in drawn] == [colour for colour, _ in legend]

@@ -64,11 +64,6 @@ def test_weights_begin_in_the_range_of_their_rule():
     assert np.array_equal(again.weights, ours.weights)
 
 
-def test_a_heatmap_of_the_image_s_size_is_kept():
-    source = np.random.default_rng(0).random((6, 9))
-    np.testing.assert_allclose(heads.combine([source], (6, 9)), source, atol=1e-6)
-
-
 def test_box_by_hand():
     heat = np.full((40, 50), 0.25)
     heat[10:20, 5:25] = 0.75  # half-way is 0.5

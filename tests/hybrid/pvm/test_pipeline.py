@@ -84,37 +84,15 @@ def test_units_of_changes_begin_by_repeating_the_frame(activation, features):
         np.testing.assert_allclose(model.step(frame).prediction, frame, atol=1e-6)
 
 
-# 2 x 3 pixels: unit 0 sees the first two columns, unit 1 the middle one too, nobody the lower right corner.
-CORNER = custom((2, 3, 1), [Unit(0, 2, patch=(0, 0, 2, 2)), Unit(0, 1, patch=(0, 1, 1, 2)), Unit(1, 1, signal=(0,))])
-TWO = {"wiring": "classic", "features": ("signal", "past"), "predict_steps": 2}
-
-
-def picture(**fields):
-    config = Config(grids=((2, 1), (1, 1)), hidden=(2, 1), readout=None, **fields)
-    layout = tape_layout(CORNER, config)
-    return Prediction(CORNER, layout, config), layout
-
-
-def places(layout, step, first="predicted_at"):
-    """Where the pixels of a step are on the tape; 0 for the one that nobody sees."""
-    a, b = getattr(layout, first)[:2]
-    a, b = a + 4 * step, b + 2 * step
-    return [a, b, b + 1, a + 2, a + 3, 0]
-
-
-def test_the_next_frame_is_the_second_half_where_the_newest_comes_first():
-    made, layout = picture()
-    assert [index.tolist() for index in made.index] == [places(layout, 1)]
-    assert made.covered.tolist() == [True] * 5 + [False]
-    made, layout = picture(**TWO)
-    assert [index.tolist() for index in made.index] == [places(layout, 0)]
-    made, layout = picture(wiring="classic", features=("signal",), predict_steps=1)
-    assert [index.tolist() for index in made.index] == [places(layout, 0)]
-
-
-def test_a_residual_unit_adds_what_its_second_net_says():
-    made, layout = picture(**TWO, unit="residual", squeeze=False)
-    assert [index.tolist() for index in made.index] == [places(layout, 0), places(layout, 0, "residual_at")]
+def test_a_residual_unit_adds_what_its_second_net_says_and_a_pixel_that_nobody_sees_is_0():
+    """Of 2 x 3 pixels unit 0 sees the first two columns, unit 1 the middle one too, nobody the lower right corner."""
+    corner = custom((2, 3, 1), [Unit(0, 2, (0, 0, 2, 2)), Unit(0, 1, (0, 1, 1, 2)), Unit(1, 1, signal=(0,))])
+    two = {"wiring": "classic", "features": ("signal", "past"), "predict_steps": 2, "unit": "residual"}
+    config = Config(grids=((2, 1), (1, 1)), hidden=(2, 1), readout=None, squeeze=False, **two)
+    layout = tape_layout(corner, config)
+    made = Prediction(corner, layout, config)
+    for index, at in zip(made.index, (layout.predicted_at, layout.residual_at), strict=True):
+        assert index.tolist() == [at[0], at[1], at[1] + 1, at[0] + 2, at[0] + 3, 0]
     parts = np.array([[[0.5, 0.5, 0.25, 0.5, 0.5, 9]], [[0.5, 0.75, 0.5, 0, 1, 9]]])
     assert made.shown(parts).tolist() == [[[[0.5], [1.0], [0.25]], [[0.0], [1.0], [0.0]]]]
 

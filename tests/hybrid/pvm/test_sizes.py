@@ -1,7 +1,7 @@
 import pytest
 
 from hybrid import machine
-from hybrid.pvm.config import Config, Readout
+from hybrid.pvm.config import Config
 from hybrid.pvm.layout import tape_layout
 from hybrid.pvm.model import PVM, fewest, parameters, refuse_too_large
 from hybrid.pvm.presets import load
@@ -31,19 +31,6 @@ def test_counts_of_the_named_configurations(name):
     found = [size[wiring.layer == layer] for layer in range(len(wiring.grids))]
     assert [(of.min(), of.max()) for of in found] == inputs
     assert parameters(config, wiring) == (weights, readout)
-
-
-def test_weights_of_readouts():
-    shape = {"grids": (2, 1), "block": (1, 2), "hidden": (3, 5)}
-
-    def count(**readout):
-        config = Config(**shape, readout=Readout(**readout))
-        return parameters(config, wire(config))[1]
-
-    assert count(hidden=4) == 4 * (4 * 9 + 2 * 5)
-    assert count(hidden=4, block=((2, 3),)) == 4 * (4 * 9 + 6 * 5)
-    assert count(kind="unit") == 4 * (6 * 4 + 1 * 7) + 10 * 6 + 1 * 11
-    assert count(kind="unit", block=(1, (2, 3)), enabled=(False, True)) == 10 * 6 + 6 * 11
 
 
 @pytest.mark.parametrize("radius", [2.5, 1e5])

@@ -1,13 +1,12 @@
-"""Rates and flags of units, and the buffers of a frame under way."""
+"""Rates and flags of units; the buffers of a frame under way are tested with runs, in test_model.py."""
 
 import dataclasses
 
 import numpy as np
 
-from hybrid import backend
 from hybrid.pvm.config import Config, Readout
 from hybrid.pvm.layout import tape_layout
-from hybrid.pvm.slot import FrameInput, FrameSlot, Rates, SlotSizes, TickRates
+from hybrid.pvm.slot import Rates
 from hybrid.pvm.wiring import wire
 
 CONFIG = Config(
@@ -45,31 +44,3 @@ def test_a_change_is_first_learned_from_the_third_frame():
     change = {"wiring": "classic", "unit": "change", "features": ("signal", "derivative"), "predict_steps": 1}
     config = dataclasses.replace(CONFIG, **change)
     assert [rates_of(config).at(tick, frozen=False).flags[0].any() for tick in range(3)] == [False, False, True]
-
-
-DEVICE = backend.choose("cpu").device
-SIZES = SlotSizes(streams=2, frame=12, units=3, heat=4, hidden=5, parts=1)
-RATES = TickRates(np.full((2, 3), 0.1), np.ones((2, 3), bool), 0.5)
-
-
-def filled(slot, tick, dtype=np.uint8, heat=None, rates=RATES, complete=False):
-    image = np.full((2, 2, 2, 3), tick, dtype)
-    slot.fill(tick, 0, FrameInput(image, heat, complete, rates), 0, 2)
-    return image
-
-
-def test_what_is_filled_is_copied_and_nothing_of_it_stays_in_the_next_tick_but_rates_that_hold_on():
-    slot = FrameSlot(SIZES, DEVICE, np.float32)
-    heat = np.ones((2, 4), np.float32)
-    image = filled(slot, 7, heat=heat, complete=True)
-    image[:], heat[:] = 0, 0
-    assert (slot.frame == 7).all() and slot.frame.dtype == np.uint8 and slot.frame_dev is slot.frame
-    assert (slot.target == 1).all() and slot.supervised and slot.complete
-    assert (slot.tick, slot.count, slot.readout_rate) == (7, 2, 0.5)
-    assert slot.fresh and (slot.rates == np.float32(0.1)).all() and slot.flags.all()
-    slot.take()
-    slot.release()
-    filled(slot, 1, np.float64, rates=TickRates(None, None, 0.0))
-    assert slot.frame.dtype == np.float32 and (slot.frame == 1).all()
-    assert not (slot.supervised or slot.complete or slot.fresh)
-    assert (slot.rates == np.float32(0.1)).all()

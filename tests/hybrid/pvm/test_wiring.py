@@ -42,21 +42,6 @@ def test_fan_in_keeps_what_is_near_the_centre_of_its_block():
         wire(small((1, 2), fan_in=4, fan_in_radius=0.8))
 
 
-def test_cuda_tops_go_to_those_that_do_not_list_them():
-    found = lists(wire(small((2, (1, 2)), top_to_all=True)).context)
-    assert found == [[4, 5]] * 4 + [[4, 5]] * 2  # the tops list themselves and each other
-    itself = lists(wire(small((2, 1), top_to_all=True, self_context=True)).context)
-    assert itself == [[0, 4], [1, 4], [2, 4], [3, 4], [4]]
-
-
-def test_classic_two_layers_back_is_one_wider_fan_in():
-    found = wire(classic((4, 3, 2), two_layers_back=True)).context
-    assert found[0].tolist() == [16, 25, 26, 27, 28]  # a block of 4 x 4 is all of layer 0; no unit comes twice
-    assert found[16].tolist() == [25]
-    found = wire(classic((3, 2, 1), two_layers_back=True)).context  # two layers up from 3 x 3, a block of 4 begins at 0
-    assert [(ids == 13).sum() for ids in found[:9]] == [1] * 9
-
-
 def graph(**changes):
     """Two units with a patch each, one above that sees both; `changes` of the last one."""
     second = {"layer": 0, "hidden": 2, "patch": [0, 2, 4, 4], "context": [2]}

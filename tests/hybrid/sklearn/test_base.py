@@ -6,6 +6,8 @@ import sys
 import joblib
 import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_iris
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from hybrid.machine import available
@@ -46,3 +48,27 @@ def test_without_scikit_learn_the_remedy_is_named():
     script += "sys.modules['sklearn'] = None; import hybrid.sklearn"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.returncode and 'pip install "hybrid-engine[sklearn]"' in done.stderr.splitlines()[-1]
+
+
+IRIS, KIND = load_iris(return_X_y=True)
+LABELS = np.eye(3, dtype=int)[KIND]
+TREE, LABEL_TREE = TreeClassifier(hidden_layers=(), epochs=5, random_state=0), ESTIMATORS[1]
+REFUSED = [  # each at another point
+    (TREE, KIND, {}, [np.linspace(0, 1, 150)], "Unknown label type"),
+    (TREE, KIND, {}, [KIND + 5, np.full(150, -1.0)], "Negative values"),
+    (TREE, KIND, {}, [np.zeros(150)], "found one class"),
+    (TREE, KIND, {"readout": "forest"}, [KIND + 5], "readout: found 'forest'"),
+    (LABEL_TREE, LABELS, {}, [2 * LABELS[:, :2]], "with values other than 0 and 1"),
+    (LABEL_TREE, LABELS, {"tree": "oak"}, [LABELS[:, :2]], "tree: found 'oak'"),
+    (LABEL_TREE, LABELS, {"C": -1}, [LABELS[:, :2]], "C: found -1"),
+]
+
+
+@pytest.mark.parametrize(("estimator", "y", "change", "given", "message"), REFUSED)
+def test_a_refused_fit_leaves_a_fitted_model_as_it_was(estimator, y, change, given, message):
+    model = clone(estimator).fit(IRIS, y)
+    expected = model.predict_proba(IRIS)
+    with pytest.raises(ValueError, match=message):
+        model.set_params(**change).fit(IRIS[:, :2], *given)
+    np.testing.assert_array_equal(model.predict_proba(IRIS), expected)
+    assert len(model.classes_) == 3 and model.n_features_in_ == 4

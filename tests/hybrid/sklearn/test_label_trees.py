@@ -84,24 +84,6 @@ def test_sparse_features_are_as_dense_ones_and_weights_leave_out(data):
     assert abs(one - model.fit(X, y).predict_proba(X_test)).max() > 0.05
 
 
-REFUSED = [
-    ({}, 2, "with values other than 0 and 1"),
-    ({"tree": "oak"}, 1, "tree: found 'oak'"),
-    ({"C": -1}, 1, "C: found -1"),
-]
-
-
-@pytest.mark.parametrize(("change", "factor", "message"), REFUSED)
-def test_a_refused_fit_leaves_a_fitted_model_as_it_was(data, change, factor, message):
-    X, y, X_test, _ = data
-    model = SparseLabelTreeClassifier(**SMALL)
-    expected = model.fit(X, y).predict_proba(X_test)
-    with pytest.raises(ValueError, match=message):
-        model.set_params(**change).fit(X[:, :5], factor * y[:, :4])
-    np.testing.assert_array_equal(model.predict_proba(X_test), expected)
-    assert len(model.classes_) == 9 and model.predict(X_test).shape == (100, 9)
-
-
 def test_questions_about_cooking_are_labelled():
     train, test = (fasttext.load(real(f"labels/cooking.{part}")) for part in ("train", "valid"))
     pipeline = make_pipeline(TfidfVectorizer(), SparseLabelTreeClassifier(random_state=0, n_jobs=-1))

@@ -1,11 +1,8 @@
 """NextItem as an estimator of scikit-learn."""
 
-import pickle
-
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.base import clone
 from sklearn.exceptions import UndefinedMetricWarning
 
 from hybrid import ratings
@@ -78,13 +75,6 @@ def test_who_had_nothing_has_nothing_held_out():
         rest, target = next_item._held_out(seen, drawn=drawn)
         assert target[[0, 2, 3]].tolist() == [next_item.NONE, next_item.NONE, 6] and target[1] in (4, 5)
         assert rest.at.tolist() == [0, 0, 1, 1, 1] and rest.item.tolist() == [9 - target[1]]
-
-
-def test_the_same_at_any_number_of_threads_and_from_a_pickle():
-    models = [NextItem(n_jobs=n_jobs, **SMALL).fit(walks(50)) for n_jobs in (None, 2)]
-    models += [pickle.loads(pickle.dumps(models[0])), clone(models[0]).fit(walks(50))]
-    found = {model.recommend(walks(50))[1].tobytes() for model in models}
-    assert len(found) == 1
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """TreeClassifier as a classifier of scikit-learn, and features as its engine takes them."""
 
-import pickle
-
 import numpy as np
 import pytest
 from scipy import sparse
@@ -60,6 +58,9 @@ def test_sparse_text_in_a_pipeline(width):
     X, model = pipeline[0].transform(documents[150:]), pipeline[-1]
     np.testing.assert_array_equal(model.predict(X), model.predict(X.toarray()))
     np.testing.assert_allclose(model.predict_proba(X), model.predict_proba(X.toarray()), atol=1e-6)
+    if width is None:  # no table of rows: sparse and dense examples are the same numbers
+        dense = clone(model).fit(pipeline[0].transform(documents[:150]).toarray(), topic[:150])
+        np.testing.assert_allclose(dense.predict_proba(X), model.predict_proba(X), atol=1e-5)
 
 
 def test_a_weight_of_nothing_leaves_an_example_out_and_weights_pull():
@@ -103,22 +104,6 @@ def test_options_are_those_of_the_readout(readout, options, message):
         TreeClassifier(readout, options=options, **SMALL).fit(X, y)
 
 
-def test_a_refused_fit_leaves_a_fitted_model_as_it_was():
-    X, y = load_iris(return_X_y=True)
-    model = TreeClassifier(hidden_layers=(), **SMALL).fit(X, y)
-    expected = model.predict_log_proba(X)
-    for fit in (  # each is refused at another point: targets, weights, classes, options of the readout
-        lambda: model.fit(X[:, :2], np.linspace(0, 1, len(X))),
-        lambda: model.fit(X, y + 5, np.full(len(X), -1.0)),
-        lambda: model.fit(X[:, :2], np.zeros(len(X))),
-        lambda: model.set_params(readout="forest").fit(X[:, :2], y + 5),
-    ):
-        with pytest.raises(ValueError):
-            fit()
-        assert model.classes_.tolist() == [0, 1, 2] and model.n_features_in_ == 4
-        np.testing.assert_array_equal(model.predict_log_proba(X), expected)
-
-
 def test_a_refused_first_partial_fit_leaves_a_model_that_is_not_fitted():
     X, y = load_iris(return_X_y=True)
     model = TreeClassifier(**SMALL)
@@ -135,13 +120,6 @@ def test_it_is_searched_and_goes_through_joblib():
     assert search.best_score_ > 0.8
 
 
-def test_the_same_at_any_number_of_threads_and_from_a_pickle():
-    X, y = load_digits(return_X_y=True)
-    models = [TreeClassifier(hidden_layers=(16,), n_jobs=n_jobs, **SMALL).fit(X, y) for n_jobs in (None, 2)]
-    models += [pickle.loads(pickle.dumps(models[0])), clone(models[0]).fit(X, y)]
-    assert len({model.predict_proba(X).tobytes() for model in models}) == 1
-
-
 def test_classes_may_be_names_and_one_is_too_few():
     X, y = load_iris(return_X_y=True)
     names = load_iris().target_names[y]
@@ -149,24 +127,6 @@ def test_classes_may_be_names_and_one_is_too_few():
     assert model.classes_.tolist() == sorted(set(names)) and model.score(X, names) > 0.9
     with pytest.raises(ValueError, match=r"found one class, .*'a'.*; expected at least 2 classes"):
         TreeClassifier().fit(X, np.full(len(X), "a"))
-
-
-def dense(batch):
-    """The numbers of a batch's examples."""
-    if batch.x is not None:
-        return batch.x
-    return sparse.csr_array((batch.values, batch.ids, batch.bag_at), (batch.examples, 7)).toarray()
-
-
-@pytest.mark.parametrize(("source", "form"), [("rows", np.asarray), ("numbers", sparse.csr_array)])
-def test_batches_have_the_numbers_of_x_in_the_form_that_the_source_takes(source, form):
-    made = tree_classifier.feed(SOURCES[source](), form(DENSE), TARGET, batch=8, seed=1)
-    met = []
-    for tick in range(made.ticks_per_epoch):
-        batch = made[tick]
-        assert (batch.x is not None) == (source == "numbers") and dense(batch).dtype == np.float32
-        met += [(*row, target) for row, target in zip(dense(batch).tolist(), batch.target.tolist(), strict=True)]
-    assert sorted(met) == sorted((*row, target) for row, target in zip(DENSE.tolist(), TARGET.tolist(), strict=True))
 
 
 @pytest.mark.parametrize(("source", "form"), [("rows", sparse.csr_array), ("numbers", np.asarray)])

@@ -1,6 +1,5 @@
 """Files that are read within bounds, that are there whole or not at all, and that touch no other; where may be written."""
 
-import json
 import os
 import stat
 import threading
@@ -41,26 +40,6 @@ def test_what_is_refused(tmp_path, bad):
         files.read(tmp_path / name)
     assert type(error.value) is ValueError
     assert str(error.value).startswith(str(tmp_path / name))
-
-
-def fail(error):
-    raise error
-
-
-@pytest.mark.parametrize(
-    ("work", "kind", "message"),
-    [
-        (lambda: fail(ValueError("rate: found -1")), ValueError, "rate: found -1"),
-        (lambda: fail(ValueError("a.json: said once")), ValueError, "said once"),
-        (lambda: b"\xff".decode(), ValueError, ".+"),
-        (lambda: json.loads("{"), ValueError, ".+"),
-        (lambda: [][1], IndexError, ".+"),
-    ],
-)
-def test_errors_of_a_files_content_have_its_name(work, kind, message):
-    with pytest.raises(kind, match=rf"^a\.json: {message}$") as raised, files.named("a.json"):
-        work()
-    assert type(raised.value) is kind
 
 
 def test_numbered_lines(tmp_path, monkeypatch):

@@ -131,39 +131,21 @@ def test_figures_of_rank_0_decide_when_a_run_ends_early(tmp_path, offered):
 # Models that ranks train together
 
 
-def watching(folder, out, steps="12"):
-    streams = ["--streams", "2", "--valid", "synthetic", "--threads", "1"]
-    return tiny.command(folder, out, "--steps", steps, "--every", "4", *streams)
+GOING_ON = {  # factors in more micro-batches than there are ranks
+    "factors": (["--epochs", "1", "--micro-batches", "5"], ["--epochs", "2"]),
+    "pvm": (["--streams", "2", "--valid", "synthetic"], ["--steps", "12"]),
+}
 
 
-@pytest.fixture(scope="module")
-def watched(tmp_path_factory):
-    """A run of a Predictive Vision Model on one rank."""
-    folder = tmp_path_factory.mktemp("watched")
-    assert main(watching(folder, folder / "run")) == 0
-    return folder / "run"
-
-
-def test_a_vision_model_is_that_of_one_rank_and_goes_on_on_others(tmp_path, watched):
-    run = tmp_path / "run"
-    on_ranks(2, *watching(tmp_path, run, steps="8"))
-    assert (run / store.REPORT).exists() and (run / "last.png").exists()
-    on_ranks(4, "train", "--resume", str(run), "--steps", "12")
-    assert tiny.tensors(run) == tiny.tensors(watched)
-    assert figures(run)[-1] == figures(watched)[-1]
-
-
-def test_a_model_with_a_trunk_is_that_of_one_rank_and_goes_on_on_others(tmp_path, data):
-    """In more micro-batches than there are ranks."""
-
-    def learning(out):
-        return command("factors", data, out, "--epochs", "1", "--threads", "1", "--micro-batches", "5")
-
+@pytest.mark.parametrize("kind", GOING_ON)
+def test_a_model_is_that_of_one_rank_and_goes_on_on_others(tmp_path, data, kind):
+    more, further = (["--threads", "1", *words] for words in GOING_ON[kind])
     alone, run = tmp_path / "alone", tmp_path / "run"
-    assert main(learning(alone)) == 0
-    assert main(["train", "--resume", str(alone), "--epochs", "2", "--threads", "1"]) == 0
-    on_ranks(2, *learning(run))
-    on_ranks(4, "train", "--resume", str(run), "--epochs", "2", "--threads", "1")
+    assert main(command(kind, data, alone, *more)) == 0
+    assert main(["train", "--resume", str(alone), *further]) == 0
+    on_ranks(2, *command(kind, data, run, *more))
+    assert (run / store.REPORT).exists()
+    on_ranks(4, "train", "--resume", str(run), *further)
     assert tiny.tensors(run) == tiny.tensors(alone)
     assert figures(run) == figures(alone)
 

@@ -45,12 +45,3 @@ def test_a_curve_is_png_pdf_and_csv(tmp_path, monkeypatch):
     assert seconds.get_yscale() == "log" and "(evaluation besides: 1.5, 1 s)" in seconds.get_xlabel()
     assert all(re.fullmatch(r"[\d,.]+", text) for text in texts(seconds)) and len(texts(seconds)) >= 3
     assert examples.get_xlabel() == "examples learned from"
-
-
-def test_recall_is_linear_and_its_loss_beside_it(tmp_path, monkeypatch):
-    kept = drawn(monkeypatch)
-    points = [point | {"recall@10": 0.1 * point["tick"]} for point in CURVE]
-    plots.curve(tmp_path / "curve.png", {"factors": points}, "recall@10")
-    assert [axis.get_ylabel() for axis in kept[0].axes[::2]] == ["recall@10", "training loss (nats), running mean"]
-    assert {axis.get_yscale() for axis in kept[0].axes} == {"linear"}
-    assert kept[0].get_figheight() == pytest.approx(0.6 + 2 * 2.6), "each has its height"

@@ -7,14 +7,13 @@ import os
 import shutil
 import signal
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from hybrid import Engine
 from hybrid.cli import main
 from hybrid.storage import checkpoint, lock
-from hybrid.train import runs, store
+from hybrid.train import store
 from hybrid.train.stop import Stop
 from tests.support.small_runs import KINDS, Killed, command, figures, kill, stop_at, tensors, ticks
 
@@ -221,35 +220,9 @@ def test_a_run_that_stops_early_is_measured_as_it_was_at_its_best_and_so_it_is_l
     assert report()["test_perplexity"] == evaluated(run) == 1.0  # the best of all, as this run could stop early
 
 
-def test_what_is_asked_of_a_run_is_what_was_said_and_defaults_for_the_rest(monkeypatch):
-    from hybrid.models import factors
-
-    monkeypatch.setattr(runs, "trained", lambda *which, **free: SimpleNamespace(options={"kind": "factors"}))
-    model = SimpleNamespace(Evaluation=factors.Evaluation, evaluate=lambda run, asked: asked)
-    monkeypatch.setattr(runs.MODELS, "load", lambda kind: model)
-    asked = {"device": None, "threads": None, "ratings": "u.data"}
-    assert runs.evaluate("run", asked | {"k": 3}) == asked | {"k": 3}
-    assert runs.evaluate("run", asked | {"k": None}) == asked | {"k": None}
-
-
-@pytest.mark.parametrize(
-    "device, told", [("auto", "cpu, because word vectors have no dense part"), ("cpu", ""), (None, "")]
-)
-def test_a_device_is_told_where_the_user_left_it_open(capsys, device, told):
-    runs.announce({"kind": "words", "device": device})
-    assert capsys.readouterr().err == (f"hybrid: device auto: {told}\n" if told else "")
-
-
 def evaluated(run: Path, *more: str) -> float:
     """What `hybrid eval` says of a run."""
     said = io.StringIO()
     with contextlib.redirect_stdout(said):
         assert main(["eval", str(run), *more, "--json"]) == 0
     return json.loads(said.getvalue())["perplexity"]
-
-
-def test_words_and_numbers_are_lines_and_all_else_is_left_out():
-    report = {"run": "x", "examples_per_second": 1234567.8, "perplexity": 12.3456, "curve": [1], "pace": None}
-    found = runs.text(report).splitlines()
-    assert found == ["run                  x", "examples per second  1,234,568", "perplexity           12.35"]
-    assert runs.text({}) == ""

@@ -143,15 +143,10 @@ def test_a_text_is_continued(hybrid, folder):
     [
         ("recommend pvm", "pvm: a run of pvm cannot recommend; expected a run of factors"),
         ("next factors hello", "a run of factors cannot continue a text; expected a run of language"),
-        ("neighbours v.bin zzz", "word 'zzz': not known; expected one of"),
         ("neighbours v.bin x --device cpu", "--device: not used with a file of vectors"),
-        ("recommend factors --users nobody", "user 'nobody': not known"),
         ("recommend factors --users a --history b", "--users and --history contradict each other"),
-        ("recommend factors --forbidden zzz", "item 'zzz': not known"),
         ("recommend factors --columns a,b", "--columns: used with --ratings"),
         ("recommend factors --out recs.txt", "recs.txt: expected a name that ends with .csv or .parquet"),
-        ("neighbours words noun1 --checkpoint best", "--checkpoint best"),
-        ("recommend factors --seen", "--seen: not used|unrecognized arguments: --seen"),
     ],
 )
 def test_what_is_refused_is_one_line_and_exit_code_2(hybrid, folder, line, message):

@@ -1,5 +1,3 @@
-import json
-
 import numpy as np
 import pytest
 
@@ -7,6 +5,7 @@ from hybrid.feeds.video.clips.synthetic import Scene
 from hybrid.feeds.video.frames import Frames
 from hybrid.feeds.video.open import kept
 from tests.support.numbered_clip import Numbers
+from tests.support.purity import check_order
 
 
 def test_streams_go_through_all_clips_again_and_again_with_their_boxes():
@@ -22,15 +21,7 @@ def test_streams_go_through_all_clips_again_and_again_with_their_boxes():
 
 
 def test_pure_function_of_the_tick():
-    def make():
-        return Frames([*kept([Scene((12, 10, 3), 9)]), Scene((12, 10, 3), 4, seed=1)], 30, streams=3)
-
-    feed, again = make(), make()
-    batches = [feed[tick] for tick in range(30)]
-    for tick in np.random.default_rng(0).permutation(30):
-        for one, other in zip(again[int(tick)], batches[tick], strict=True):
-            np.testing.assert_array_equal(one, other)
-    assert json.loads(json.dumps(feed.describe())) == again.describe()
+    check_order(lambda: Frames([*kept([Scene((12, 10, 3), 9)]), Scene((12, 10, 3), 4, seed=1)], 30, streams=3))
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,6 @@ def test_every_way_of_turning_is_pillows(tmp_path, orientation):
         ({"a.png": b"text"}, "a.png: cannot be read as an image .not an image.; replace or remove it"),
         ({"labels.txt": "1,1,1,1"}, "no images in it; expected files that end in .jpg"),
         ({"a.png": encoded(0), "labels.txt": "", "labels.csv": ""}, "found both labels.txt and labels.csv"),
-        ({"a.png": encoded(0), "labels.txt": "9,9,1,1"}, "labels.txt, line 1: .* outside its frame of 8 by 8"),
     ],
 )
 def test_sets_refused(tmp_path, files, message):
@@ -120,9 +119,6 @@ def test_zips_refused(tmp_path, monkeypatch):
     data = path.read_bytes()
     path.write_bytes(data[:50] + bytes([data[50] ^ 255]) + data[51:])
     with pytest.raises(ValueError, match=r"set.zip, a.png: cannot be unpacked .Bad CRC"):
-        open_clip(path, SHAPE)
-    path.write_bytes(b"text")
-    with pytest.raises(ValueError, match=r"set.zip: File is not a zip file; expected a zip of images"):
         open_clip(path, SHAPE)
     monkeypatch.setattr("hybrid.feeds.video.clips.images.LARGEST", 10)
     with pytest.raises(ValueError, match=r"set.zip, a.png: cannot be unpacked \(it unpacks to \d+ .* at most 10"):

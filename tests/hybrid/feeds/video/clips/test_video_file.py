@@ -148,13 +148,9 @@ def test_turned_as_the_telephone_was(tmp_path):
 def test_files_refused(tmp_path):
     import av
 
-    with pytest.raises(FileNotFoundError, match=r"none.mp4"):
-        Video(tmp_path / "none.mp4", SHAPE)
-    cut = record(tmp_path / "a.mp4").read_bytes()[:500]
-    for name, content in {"text.mp4": b"text", "empty.mp4": b"", "cut.mp4": cut}.items():
-        (tmp_path / name).write_bytes(content)
-        with pytest.raises(ValueError, match=f"{name}: cannot be opened as a video"):
-            Video(tmp_path / name, SHAPE)
+    (tmp_path / "cut.mp4").write_bytes(record(tmp_path / "a.mp4").read_bytes()[:500])
+    with pytest.raises(ValueError, match=r"cut.mp4: cannot be opened as a video"):
+        Video(tmp_path / "cut.mp4", SHAPE)
     with av.open(str(tmp_path / "sound.mp4"), "w") as container:
         stream = container.add_stream("aac", rate=44100)
         sound = av.AudioFrame.from_ndarray(np.zeros((1, 1024), np.float32), format="fltp", layout="mono")
