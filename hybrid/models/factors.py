@@ -211,8 +211,8 @@ class Factors(EngineJob):
         return engine
 
     def chosen(self, model: Engine) -> dict[str, Any]:
-        """Returns the measured options, and those chosen from the data."""
-        return super().chosen(model) | self._by_data
+        """Returns the options chosen from the data."""
+        return self._by_data
 
     def begin(self, model: Engine, facts: dict[str, Any]) -> None:
         """Prints the evaluation protocol, and options chosen from the data."""
