@@ -19,10 +19,10 @@ from .. import check
 from ..storage import files
 from ..storage.tables import open_parquet, parquet_columns, refuse_large
 from .histories import Histories
-from .splits import HeldOut, Split, split, split_by_ratio, split_by_time, split_drawn
+from .splits import HeldOut, Split, split, split_by_time
 
 __all__ = ["HeldOut", "Histories", "Ratings", "Split", "from_columns", "from_frame", "from_matrix", "histories", "load"]
-__all__ += ["split", "split_by_ratio", "split_by_time", "split_drawn"]
+__all__ += ["split", "split_by_time"]
 
 USER = ("user", "userid", "uid")  # usual column names, in lower case without "_", "-" and blanks
 ITEM = ("item", "itemid", "iid", "movie", "movieid", "product", "productid")
