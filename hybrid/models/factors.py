@@ -89,7 +89,7 @@ class Options(DenseOptions):
     """Options of `hybrid train factors`."""
 
     ratings: str | None = option(
-        None, "MovieLens u.data or ratings.dat, a table of text, Parquet, or scipy .npz", needed=True, **DATA
+        None, "MovieLens u.data or ratings.dat, a table of text, or Parquet", needed=True, **DATA
     )
     columns: list[str] | None = option(None, COLUMNS, group="data", type=names, metavar="USER,ITEM[,TIME[,WEIGHT]]")
     split_by: str = option(
