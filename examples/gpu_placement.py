@@ -6,8 +6,8 @@ up to rounding wherever the parts are. Without a GPU you see why none can be use
 
     python examples/gpu_placement.py --device cuda:0
 
-`hybrid train language --rows-device auto --readout-device auto` measures which placement is fastest. In a checkout the example
-also runs on a simulated GPU: python -m tests.cudasim python examples/gpu_placement.py
+On the command line, `--rows-device` and `--readout-device` place rows and output layer. In a checkout the example also runs
+on a simulated GPU: python -m tests.cudasim python examples/gpu_placement.py
 """
 
 import argparse

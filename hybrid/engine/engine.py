@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import backend, check, trees
-from ..feeds import Batch, Feed, most_targets, width
-from ..feeds.fit import fitting
+from ..feeds import Batch, Feed, fitting, most_targets, width
 from ..machine import available
 from ..readout import Readout, base
 from ..schedule.rates import RateSchedule

@@ -5,26 +5,11 @@ from typing import Any
 import numpy as np
 
 from .. import check
-from . import Batch, Epochs, Permuted, check_sizes, shuffled_by
+from . import Batch, Epochs, check_sizes, shuffled_by
 from .text import Corpus, expect_corpus
 
 
-class _Contexts(Epochs):
-    """The common attributes of feeds of contexts."""
-
-    def __init__(self, corpus: Corpus, context: int, batch: int, epochs: int, seed: int | None):
-        expect_corpus(corpus)
-        self.seed, self.shuffle = shuffled_by(seed)
-        check_sizes(self.seed, context=context, batch=batch, epochs=epochs)
-        super().__init__(epochs, -(-len(corpus) // batch))
-        self.corpus, self.context, self.batch = corpus, context, batch
-        self.most_ids = batch * context
-        self.classes = len(corpus.vocabulary)
-        self.rows = self.classes + 1
-        self.counts = corpus.vocabulary.counts
-
-
-class LanguageFeed(_Contexts):
+class LanguageFeed(Epochs):
     """A `Feed` in which every token of a corpus is a target; its input is the `context` tokens before it.
 
     corpus   the text
@@ -32,44 +17,11 @@ class LanguageFeed(_Contexts):
     batch    examples per batch; the last one of an epoch may have fewer
     epochs   number of passes over the text
     seed     each epoch is a permutation of the tokens, drawn from (seed, epoch); None: each epoch is in the order of the text
+    chunk    for a text that need not fit into memory, such as a stored corpus: tokens that are shuffled together, rounded up to
+             whole batches. Chunks come in the order of the text, and memory holds one; its order is drawn from (seed, epoch,
+             chunk). None: the whole text is one
 
     Raises ValueError for anything but a Corpus, and for sizes below 1.
-    """
-
-    def __init__(self, corpus: Corpus, *, context: int = 4, batch: int = 512, epochs: int = 1, seed: int | None = 0):
-        super().__init__(corpus, context, batch, epochs, seed)
-        self._windows, at = _windows(corpus, context)
-        self._order = Permuted(at, self.seed, self.shuffle)
-
-    def describe(self) -> dict[str, Any]:
-        """Returns the description; see `Feed`."""
-        return self._described("language", self.corpus.sha256, "context", "batch", "epochs", "seed", "shuffle")
-
-    def _cut(self, epoch: int, tick: int) -> Batch:
-        windows = self._windows[self._order.part(epoch, tick, self.batch)]
-        return Batch(windows[:, :-1].reshape(-1), None, np.ascontiguousarray(windows[:, -1]))
-
-
-def _windows(corpus: Corpus, context: int) -> tuple[np.ndarray, np.ndarray]:
-    """Returns all windows of context + 1 ids over the padded sentences, and the indices of those that end in a token."""
-    lengths = np.diff(corpus.at)
-    at = np.arange(len(corpus)) + context * np.repeat(np.arange(len(lengths)), lengths)
-    padded = np.full(len(corpus) + context * len(lengths), len(corpus.vocabulary), np.int32)
-    padded[at + context] = corpus.ids
-    return np.lib.stride_tricks.sliding_window_view(padded, context + 1), at
-
-
-class StreamedLanguageFeed(_Contexts):
-    """A `Feed` with the examples of a `LanguageFeed`, for a text that need not fit into memory.
-
-    Chunks come in the order of the text, and the tokens of a chunk are shuffled. Memory holds the order of one chunk. The files
-    of a stored corpus are read sequentially once per epoch.
-
-    chunk    tokens that are shuffled together, rounded up to whole batches
-    seed     the order of a chunk is a permutation drawn from (seed, epoch, chunk); None: the order of the text, with the
-             batches of `LanguageFeed`
-
-    The other arguments and the errors are those of `LanguageFeed`.
     """
 
     def __init__(
@@ -77,36 +29,57 @@ class StreamedLanguageFeed(_Contexts):
         corpus: Corpus,
         *,
         context: int = 4,
-        chunk: int = 2**20,
         batch: int = 512,
         epochs: int = 1,
         seed: int | None = 0,
+        chunk: int | None = None,
     ):
-        check.whole("chunk", chunk, 1)
-        super().__init__(corpus, context, batch, epochs, seed)
-        self.chunk = -(-chunk // batch) * batch
-        self._order: tuple[Any, ...] = (None, None, None)  # epoch, chunk, and its tokens in order
+        expect_corpus(corpus)
+        self.seed, self.shuffle = shuffled_by(seed)
+        check_sizes(self.seed, context=context, batch=batch, epochs=epochs)
+        super().__init__(epochs, -(-len(corpus) // batch))
+        if chunk is not None:
+            check.whole("chunk", chunk, 1)
+            chunk = -(-chunk // batch) * batch
+        self.corpus, self.context, self.batch, self.chunk = corpus, context, batch, chunk
+        self.most_ids = batch * context
+        self.classes = len(corpus.vocabulary)
+        self.rows = self.classes + 1
+        self.counts = corpus.vocabulary.counts
+        self._chunk: tuple[Any, ...] = (None, None, None)  # its number, and its _windows
+        self._order: tuple[Any, ...] = (None, None, None)  # epoch, chunk, and the places of its tokens in order
 
     def describe(self) -> dict[str, Any]:
         """Returns the description; see `Feed`."""
-        names = ("context", "chunk", "batch", "epochs", "seed", "shuffle")
-        return self._described("streamed language", self.corpus.sha256, *names)
+        kind, names = ("language", ()) if self.chunk is None else ("streamed language", ("chunk",))
+        return self._described(kind, self.corpus.sha256, "context", *names, "batch", "epochs", "seed", "shuffle")
 
     def _cut(self, epoch: int, tick: int) -> Batch:
-        chunk, first = divmod(tick * self.batch, self.chunk)
+        size = self.chunk or self.ticks_per_epoch * self.batch
+        chunk, first = divmod(tick * self.batch, size)
+        if self._chunk[0] != chunk:
+            self._chunk = chunk, *_windows(self.corpus, self.context, chunk * size, size)
+        _, windows, places = self._chunk
         if self._order[:2] != (epoch, chunk):
-            self._order = epoch, chunk, self._drawn(epoch, chunk)
-        at = self._order[2][first : first + self.batch]
-        begins = self.corpus.at[np.searchsorted(self.corpus.at, at, "right") - 1]  # sentence start of each token
-        places = at[:, None] + np.arange(-self.context, 0)
-        ids = self.corpus.ids[np.maximum(places, 0)]
-        ids[places < begins[:, None]] = self.classes
-        return Batch(np.asarray(ids).reshape(-1), None, np.asarray(self.corpus.ids[at]))
+            self._order = epoch, chunk, self._drawn(epoch, chunk, places)
+        found = windows[self._order[2][first : first + self.batch]]
+        return Batch(found[:, :-1].reshape(-1), None, np.ascontiguousarray(found[:, -1]))
 
-    def _drawn(self, epoch: int, chunk: int) -> np.ndarray:
-        """Returns the tokens of a chunk in the order of an epoch."""
-        first = chunk * self.chunk
-        size = min(self.chunk, len(self.corpus) - first)
+    def _drawn(self, epoch: int, chunk: int, places: np.ndarray) -> np.ndarray:
+        """Returns the places of a chunk in the order of an epoch."""
         if not self.shuffle:
-            return np.arange(first, first + size)
-        return first + np.random.default_rng([self.seed, epoch, chunk]).permutation(size)
+            return places
+        seed = [self.seed, epoch] if self.chunk is None else [self.seed, epoch, chunk]
+        return np.random.default_rng(seed).permutation(places)
+
+
+def _windows(corpus: Corpus, context: int, first: int, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Returns windows of context + 1 ids over padded sentences, and the indices of those that end in tokens from first on."""
+    end = min(first + size, len(corpus))
+    some = slice(np.searchsorted(corpus.at, first, "right") - 1, np.searchsorted(corpus.at, end) + 1)
+    begin = max(corpus.at[some.start], first - context)
+    lengths = np.diff(np.clip(corpus.at[some], begin, end))
+    at = np.arange(end - begin) + context * np.repeat(np.arange(len(lengths)), lengths)
+    padded = np.full(end - begin + context * len(lengths), len(corpus.vocabulary), np.int32)
+    padded[at + context] = corpus.ids[begin:end]
+    return np.lib.stride_tricks.sliding_window_view(padded, context + 1), at[first - begin :]

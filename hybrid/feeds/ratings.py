@@ -3,12 +3,14 @@
 The value of a rating is used as a weight only if its column is named as such.
 """
 
+import contextlib
 import csv
 import itertools
 import re
+import warnings
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,12 +19,12 @@ from numpy.typing import ArrayLike
 
 from .. import check
 from ..storage import files
-from ..storage.tables import open_parquet, parquet_columns, refuse_large
+from ..storage.tables import open_parquet, parquet_columns
 from .histories import Histories
-from .splits import HeldOut, Split, split, split_by_ratio, split_by_time, split_drawn
+from .splits import HeldOut, Split, split, split_by_time
 
 __all__ = ["HeldOut", "Histories", "Ratings", "Split", "from_columns", "from_frame", "from_matrix", "histories", "load"]
-__all__ += ["split", "split_by_ratio", "split_by_time", "split_drawn"]
+__all__ += ["split", "split_by_time"]
 
 USER = ("user", "userid", "uid")  # usual column names, in lower case without "_", "-" and blanks
 ITEM = ("item", "itemid", "iid", "movie", "movieid", "product", "productid")
@@ -69,8 +71,8 @@ def load(path: str | Path, columns: Sequence[str] | None = None) -> Ratings:
     """Reads a file of ratings.
 
     path     MovieLens' u.data or ratings.dat; a text table such as RecBole's .inter, separated by tabs, semicolons, commas, ::
-             or blanks as its first line shows; a text with one line per user; a Parquet file (needs pyarrow); or a matrix users
-             x items as written by scipy.sparse.save_npz, in which each nonzero is a rating
+             or blanks as its first line shows; a text with one line per user; or a Parquet file,
+             by pyarrow
     columns  columns of a table for user, item and, if present, time and weight: header names, or numbers from 1, for example
              ("who", "what") or (1, 2, 4, 3), with "" for no time. None: the usual names in the header, such as user, userId,
              user_id, item, movieId, product_id, timestamp, time, date; then there is no weight. ("1", "2-"): each line holds a
@@ -86,10 +88,6 @@ def load(path: str | Path, columns: Sequence[str] | None = None) -> Ratings:
         begin = file.read(4)
     if begin == b"PAR1":
         ratings = _gathered(_of_parquet(path, columns))
-    elif begin == b"PK\3\4" or path.suffix == ".npz":
-        if columns is not None:
-            raise ValueError(f"columns: not used for {path}, a matrix of users x items; leave it out")
-        ratings = _from_archive(path)
     else:
         ratings = _gathered(_of_text(path, columns))
         if not len(ratings.user):
@@ -335,7 +333,7 @@ def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
             reader = csv.reader(file, delimiter=separator, strict=True)
             yield from ((reader.line_num, row) for row in reader if row)
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: not UTF-8 ({error.reason}); expected text, Parquet or a scipy .npz") from None
+        raise ValueError(f"{path}: not UTF-8 ({error.reason}); expected text or Parquet") from None
     except csv.Error as error:
         raise ValueError(f"{path}, line {reader.line_num}: {error}; expected a CSV table") from None
 
@@ -373,11 +371,8 @@ def _number(text: str) -> Moment:
 
 
 def _date(text: str) -> int:
-    return _microseconds(datetime.fromisoformat(text.strip()))
-
-
-def _microseconds(moment: datetime) -> int:
     """Returns the microseconds since 1970; a time without a zone is taken as UTC."""
+    moment = datetime.fromisoformat(text.strip())
     return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - EPOCH) // timedelta(microseconds=1)
 
 
@@ -411,23 +406,6 @@ def _of_parquet(path: Path, columns: Sequence[str] | None) -> Iterator[Row]:
             before += len(user)
 
 
-def _from_archive(path: Path) -> Ratings:
-    """Returns the nonzeros of a scipy sparse matrix, which scipy reads without pickle."""
-    from scipy import sparse
-
-    expected = "a matrix by scipy.sparse.save_npz, users x items"
-    refuse_large(path, expected)
-    try:
-        with open(path, "rb") as file:
-            matrix = check.sparse("matrix", sparse.load_npz(file))  # untrusted indices may be out of range
-    except OSError as error:
-        raise OSError(f"{path}: {error}") from None
-    except Exception as error:  # zipfile, zlib, NumPy and scipy raise different types
-        raise ValueError(f"{path}: no .npz that can be read ({error}); expected one of {expected}") from None
-    with files.named(path):
-        return from_matrix(matrix)
-
-
 def _chosen_names(frame: Any, given: Sequence[str | None]) -> list[str | None]:
     """Returns the given or usual names of user, item, time, and the given one of weight; ValueError for missing ones."""
     there = _column_names(frame)
@@ -459,23 +437,12 @@ def _column_names(frame: Any) -> list[str]:
 
 
 def _as_moments(values: np.ndarray) -> np.ndarray:
-    """Returns times as numbers or datetime64; objects (Python or pandas dates, ISO 8601 texts) become microseconds since 1970.
+    """Returns times as numbers or datetime64; objects (Python or pandas dates, ISO 8601 texts) become datetime64 in UTC.
     Other values are unchanged, and rejected on use.
     """
     if values.dtype.kind not in "OUT":
         return values
-    moments = [_moment(value) for value in values.tolist()]
-    return values if any(moment is None for moment in moments) else np.array(moments, np.int64)
-
-
-def _moment(value: Any) -> int | None:
-    try:
-        if isinstance(value, str):
-            value = datetime.fromisoformat(value.strip())
-        if isinstance(value, date) and not isinstance(value, datetime):
-            value = datetime(value.year, value.month, value.day)
-        if not isinstance(value, datetime) or value != value:  # pandas' NaT differs from itself
-            return None
-        return int(_microseconds(value))
-    except ValueError:
-        return None
+    with warnings.catch_warnings(), contextlib.suppress(TypeError, ValueError):
+        warnings.simplefilter("ignore", UserWarning)  # of zones, which NumPy converts to UTC
+        return values.astype("datetime64[us]")
+    return values

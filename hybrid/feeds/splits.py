@@ -47,36 +47,6 @@ def split(whole: Histories) -> Split:
     return _parted(whole, part)
 
 
-def split_by_ratio(whole: Histories, *, test: float = 0.2, valid: float = 0.1) -> Split:
-    """Holds out fractions of the items of every user with at least 3: the last ones for test, those before for validation.
-
-    test, valid  fractions; one above 0 holds out at least one item per user, and at least one is left for training
-
-    Raises ValueError for fractions that sum to 1 or more.
-    """
-    _check_shares(test, valid)
-    sizes = np.diff(whole.at)
-    tests, valids = (
-        np.maximum(np.rint(sizes * share).astype(np.int64), 1) if share else np.zeros(len(sizes), np.int64)
-        for share in (test, valid)
-    )
-    tests = np.minimum(tests, np.maximum(sizes - valids - 1, 0))
-    tests, valids = (np.where(sizes >= LEAST, number, 0) for number in (tests, valids))
-    user = _users(whole)
-    left = whole.at[1:][user] - np.arange(len(user))  # items of the same user from each on
-    return _parted(whole, np.where(left <= tests[user], TEST, np.where(left <= (tests + valids)[user], VALID, TRAIN)))
-
-
-def split_drawn(whole: Histories, *, test: float = 0.2, valid: float = 0.1, seed: int = 0) -> Split:
-    """Holds out fractions of all items, drawn over all histories. Raises ValueError for fractions that sum to 1 or more."""
-    _check_shares(test, valid)
-    drawn = np.random.default_rng(seed).permutation(len(whole.item))
-    tests, valids = round(len(drawn) * test), round(len(drawn) * valid)
-    part = np.zeros(len(drawn), np.int8)
-    part[drawn[:tests]], part[drawn[tests : tests + valids]] = TEST, VALID
-    return _parted(whole, part)
-
-
 def split_by_time(whole: Histories, *, test: float = 0.2, valid: float = 0.1) -> Split:
     """Holds out the latest items over all users: test items follow validation items, which follow the rest.
 
@@ -85,7 +55,8 @@ def split_by_time(whole: Histories, *, test: float = 0.2, valid: float = 0.1) ->
     Raises ValueError for histories without times or items, for fractions that sum to 1 or more, and for a test fraction that
     leaves no training data.
     """
-    _check_shares(test, valid)
+    if not (0 <= test < 1 and 0 <= valid < 1 and test + valid < 1):
+        raise ValueError(f"split: found test {test} and valid {valid}, expected shares that sum to less than 1")
     if whole.time is None:
         raise ValueError("histories: found no times, expected some to split by; histories(ratings) has them")
     if not len(whole.item):
@@ -125,8 +96,3 @@ def _held_out(whole: Histories, chosen: np.ndarray, before: Histories) -> HeldOu
 def _users(whole: Histories) -> np.ndarray:
     """Returns the user of every item."""
     return np.repeat(np.arange(len(whole.users), dtype=np.int32), np.diff(whole.at))
-
-
-def _check_shares(test: float, valid: float) -> None:
-    if not (0 <= test < 1 and 0 <= valid < 1 and test + valid < 1):
-        raise ValueError(f"split: found test {test} and valid {valid}, expected shares that sum to less than 1")

@@ -14,11 +14,10 @@ import numpy as np
 
 from .. import console
 from ..storage import files, lock, tables
-from .language import StreamedLanguageFeed
 from .text import Corpus, Text, lines_of, sentences
 from .vocabulary import Vocabulary
 
-__all__ = ["Lines", "StoredCorpus", "StreamedLanguageFeed", "stored"]
+__all__ = ["Lines", "StoredCorpus", "stored"]
 
 FORMAT = "hybrid corpus 1"
 IDS, AT, FACTS, WORDS = "ids.i32", "at.i64", "corpus.json", "vocabulary.json"  # in the folder of a corpus

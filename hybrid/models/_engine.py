@@ -1,22 +1,21 @@
-"""Common parts of engine models: rows, a trunk and a readout, each placed by the options or by a measurement."""
+"""Common parts of engine models: rows, a trunk and a readout, each placed by the options."""
 
+import argparse
 import dataclasses
-import functools
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
-from .. import backend, console, machine, placement, readout
+from .. import backend, console, machine, readout
 from .. import trunk as trunks
 from ..engine import Embedding, Engine
 from ..engine.engine import regrow
 from ..engine.route import Pipeline, Route, routed
 from ..feeds import Feed
 from ..optimisers import ROWS, named
-from ..readout import Readout
 from ..readout import registry as readout_kinds
 from ..readout.tree import CLUSTERED
 from ..settings import number, option, positive, whole
@@ -26,10 +25,17 @@ from ..train.job import Job, Watched
 from ..train.runs import Trained
 from ..trunk import registry as trunk_kinds
 
-T = TypeVar("T")
 RATE: dict[str, Any] = {"group": "training", "type": number}
-PLACE: dict[str, Any] = {"free": True, "metavar": "DEVICE"}
-MEASURED = ("mode",)  # readout options that may be chosen together with its place
+
+
+def place(text: str) -> str:
+    """Parses the device of rows or readout. "auto" is rejected: `backend.choose` would take any GPU."""
+    if text == "auto":
+        raise argparse.ArgumentTypeError(f"found {text!r}, expected cpu or cuda:N")
+    return text
+
+
+PLACE: dict[str, Any] = {"free": True, "type": place, "metavar": "DEVICE"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,12 +64,8 @@ class DenseOptions(EngineOptions):
 
     trunk: str = option("mlp", "the dense part before the readout", registry=trunk_kinds)
     readout_width: int = option(128, "width of the hidden vector, which the readout takes", type=positive)
-    rows_device: str = option(
-        "cpu", 'where the input rows are: "cpu", the trunk\'s "cuda:N", or "auto": both are measured', **PLACE
-    )
-    readout_device: str = option(
-        "cpu", 'where a tree, head or full readout is, likewise; "auto" also measures --mode batch', **PLACE
-    )
+    rows_device: str = option("cpu", 'where the input rows are: "cpu", or the trunk\'s "cuda:N"', **PLACE)
+    readout_device: str = option("cpu", "where a tree, head or full readout is, likewise", **PLACE)
 
 
 def complete(chosen: dict[str, Any], explicit: Mapping[str, Any]) -> dict[str, Any]:
@@ -105,16 +107,6 @@ class EngineJob(Job):
     def make(self) -> Engine:
         """Returns the untrained engine."""
         return make_engine(self.options, self.feed, **self.form)
-
-    def chosen(self, model: Engine) -> dict[str, Any]:
-        """Returns the measured places, and the readout options that go with them."""
-        found: dict[str, Any] = {}
-        if self.options.get("rows_device") == "auto":
-            found["rows_device"] = model.embedding.backend.name
-        if self.options.get("readout_device") == "auto":
-            found["readout_device"] = model.readout.backend.name
-            found |= {name: getattr(model.readout, name) for name in MEASURED if hasattr(model.readout, name)}
-        return found
 
     def amend(self, model: Engine) -> None:
         """Replaces the readout's tree after the epochs that --regrow names."""
@@ -218,15 +210,6 @@ def _route() -> Callable[[Engine], Route]:
     return ranked(Group())
 
 
-def _once(work: Callable[[], T]) -> T:
-    """Returns the result of the work; among ranks, only rank 0 runs it."""
-    if not machine.launched():
-        return work()
-    from ..mpi.group import Group
-
-    return Group().once(work)
-
-
 def make_engine(
     options: dict[str, Any], feed: Feed, *, trunk: bool = True, tied: bool = False, update: str = "batch", **form: Any
 ) -> Engine:
@@ -238,42 +221,17 @@ def make_engine(
     """
     seed, spread = options["seed"], 0.1 if trunk else None
     form |= {"optimiser": named(options["rows_optimiser"], ROWS, rate=options["rows_rate"])}
-    make = functools.partial(Embedding, feed.rows, options["width"], spread=spread, seed=seed, **form)
-    embedding = make(backend=_rows_place(options, feed, make))
+    rows = backend.choose(options.get("rows_device", "cpu"))
+    embedding = Embedding(feed.rows, options["width"], spread=spread, seed=seed, backend=rows, **form)
     dense = None
     if trunk:
         dense = trunks.make(options["trunk"], embedding.outputs, options["readout_width"], options, seed=seed)
-    placed = _placed_readout(options, feed, dense.outputs if dense else embedding.outputs, trunk)
+    hidden = dense.outputs if dense else embedding.outputs
+    beside = backend.choose(options.get("readout_device", "cpu"))
+    output = readout.make(
+        options["readout"], feed.counts, hidden, options, batch=feed.batch, trunk=trunk, backend=beside
+    )
     parts = {name: options[name] for name in ("micro_batches", "delay")}
     settings = {name: options[name] for name in ("device", "threads", "schedule")}
     settings["pipeline"] = Pipeline(**parts, update=update, route=_route())
-    return Engine(embedding, dense, placed, tied=tied, **settings)
-
-
-def _rows_place(options: dict[str, Any], feed: Feed, make: Callable[..., Embedding]) -> backend.Backend:
-    """Returns the backend of the rows; "auto" prints the choice and its reason on stderr. Among ranks, rank 0 measures."""
-    place = options.get("rows_device", "cpu")
-    if place == "auto":
-        trial = functools.partial(placement.choose_rows, lambda place: make(backend=place), feed)
-        place, line = _once(lambda: trial(options["device"], options["threads"]))
-        console.note(f"rows device auto: {line}")
-    return backend.choose(place)
-
-
-def _placed_readout(options: dict[str, Any], feed: Feed, width: int, trunk: bool) -> Readout:
-    """Returns the readout at its configured place, or at the fastest one, which rank 0 measures and prints on stderr."""
-
-    def make(place: Any, other: Mapping[str, Any]) -> Readout:
-        sizes = {"batch": feed.batch, "trunk": trunk, "backend": place}
-        return readout.make(options["readout"], feed.counts, width, options | dict(other), **sizes)
-
-    def measured() -> placement.Choice:
-        trials = readout.trials(options["readout"], options)
-        return placement.choose_readout(make, feed, options["device"], options["threads"], trials=trials)
-
-    place, other = options.get("readout_device", "cpu"), {}
-    if place == "auto":
-        choice = _once(measured)
-        place, other = choice.device, choice.options
-        console.note(f"readout device auto: {choice.line}")
-    return make(backend.choose(place), other)
+    return Engine(embedding, dense, output, tied=tied, **settings)

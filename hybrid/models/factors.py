@@ -45,11 +45,9 @@ TORCH = importlib.util.find_spec("torch") is not None
 ATTENTION, MLP = "attention", "mlp"
 PATIENCE = 3  # epochs without a better validation figure before a run stops; the best checkpoint is tested
 STARTS = ("drawn", "counts")
-LAST, RATIO, DRAWN, TIME = "last", "ratio", "drawn", "time"
+LAST, TIME = "last", "time"
 SPLITS = {
     LAST: "the last item of every user with three tests, the one before it validates",
-    RATIO: "the last items of every user with three test, those before them validate",
-    DRAWN: "items drawn from all test and validate",
     TIME: "what came last of all tests, what came before it validates",
 }
 COLUMNS = "which columns of --ratings these are: names of its header, or numbers from 1 where it has none; nothing for no time"
@@ -76,13 +74,13 @@ def _split_by(text: str) -> str:
     """Validates --split-by; argparse's error for an unknown kind, or for shares outside [0, 1)."""
     kind, *shares = text.split(":")
     if kind not in SPLITS or len(shares) > (2 if kind != LAST else 0):
-        raise argparse.ArgumentTypeError(f"found {text!r}, expected {', '.join(SPLITS)}; the latter three take shares")
+        raise argparse.ArgumentTypeError(f"found {text!r}, expected last or time, which takes shares")
     try:
         fit = all(0 <= float(share) < 1 for share in shares)
     except ValueError:
         fit = False
     if not fit:
-        raise argparse.ArgumentTypeError(f"found {text!r}, expected shares from 0 to below 1, as in ratio:0.2:0.1")
+        raise argparse.ArgumentTypeError(f"found {text!r}, expected shares from 0 to below 1, as in time:0.2:0.1")
     return text
 
 
@@ -91,13 +89,12 @@ class Options(DenseOptions):
     """Options of `hybrid train factors`."""
 
     ratings: str | None = option(
-        None, "MovieLens u.data or ratings.dat, a table of text, Parquet, or scipy .npz", needed=True, **DATA
+        None, "MovieLens u.data or ratings.dat, a table of text, or Parquet", needed=True, **DATA
     )
     columns: list[str] | None = option(None, COLUMNS, group="data", type=names, metavar="USER,ITEM[,TIME[,WEIGHT]]")
     split_by: str = option(
         LAST,
-        "what tests: the last item of each user, or, with shares that test and validate (ratio:0.2:0.1), a ratio of each"
-        " user's, items drawn from all, or the latest",
+        "what tests: the last item of each user, or the latest of all, with shares that test and validate (time:0.2:0.1)",
         group="data",
         type=_split_by,
         metavar="|".join(SPLITS) + "[:TEST[:VALID]]",
@@ -211,8 +208,8 @@ class Factors(EngineJob):
         return engine
 
     def chosen(self, model: Engine) -> dict[str, Any]:
-        """Returns the measured options, and those chosen from the data."""
-        return super().chosen(model) | self._by_data
+        """Returns the options chosen from the data."""
+        return self._by_data
 
     def begin(self, model: Engine, facts: dict[str, Any]) -> None:
         """Prints the evaluation protocol, and options chosen from the data."""
@@ -272,10 +269,6 @@ def _split(every: Histories, options: Mapping[str, Any]) -> Split:
     shares: dict[str, Any] = dict(zip(("test", "valid"), map(float, shares_given), strict=False))
     if kind == LAST:
         return splits.split(every)
-    if kind == RATIO:
-        return splits.split_by_ratio(every, **shares)
-    if kind == DRAWN:
-        return splits.split_drawn(every, **shares, seed=options["seed"])
     return splits.split_by_time(every, **shares)
 
 

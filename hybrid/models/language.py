@@ -6,7 +6,6 @@ from typing import Any
 
 from ..engine import Engine
 from ..feeds.language import LanguageFeed
-from ..feeds.stream import StreamedLanguageFeed
 from ..feeds.text import Corpus, Text
 from ..feeds.vocabulary import Vocabulary
 from ..readout import registry as readout_kinds
@@ -99,11 +98,11 @@ def complete(chosen: dict[str, Any], explicit: dict[str, Any]) -> dict[str, Any]
     return _engine.complete(chosen, explicit)
 
 
-def _learned(options: dict[str, Any], train: Text) -> LanguageFeed | StreamedLanguageFeed:
+def _learned(options: dict[str, Any], train: Text) -> LanguageFeed:
     """Returns the training feed: a text in memory, or the chunks of one in files of --stream."""
     sizes = {name: options[name] for name in ("context", "batch", "epochs", "seed")}
     if options["stream"]:
-        return StreamedLanguageFeed(stored_text(options, unknown=True), chunk=CHUNK, **sizes)
+        return LanguageFeed(stored_text(options, unknown=True), chunk=CHUNK, **sizes)
     vocabulary = vocabulary_of(train, options, unknown=True)
     return LanguageFeed(_corpus(train, vocabulary), **sizes)
 

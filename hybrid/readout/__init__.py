@@ -17,14 +17,13 @@ and for the command line:
 and optionally:
 
     least(**facts)     minimum number of values in its checkpoint, checked before memory is allocated
-    trials(options)    further candidates to measure if its place is not specified, each a Trial
 
 It imports Numba, SciPy and cpu inside functions, so that its options load quickly.
 """
 
 import importlib
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -40,13 +39,6 @@ if TYPE_CHECKING:
     from .tree import TreeReadout as TreeReadout
 
 
-class Trial(NamedTuple):
-    """Other values of a readout's options, and the message to print if they are chosen."""
-
-    options: dict[str, Any]
-    remark: str
-
-
 _HOME = {
     "FullReadout": "full",
     "HeadReadout": "head",
@@ -55,7 +47,7 @@ _HOME = {
     "SampledReadout": "sampled",
     "TreeReadout": "tree",
 }
-__all__ = ["Readout", "least", "make", "rebuild", "registry", "trials", *sorted(_HOME)]
+__all__ = ["Readout", "least", "make", "rebuild", "registry", *sorted(_HOME)]
 
 registry = Registry("hybrid.readout", "hybrid.readouts", "readout")
 
@@ -191,13 +183,6 @@ def least(facts: dict[str, Any]) -> int:
     """Returns the minimum number of values in a checkpoint of the described readout."""
     module, facts = _loaded(facts)
     return int(module.least(**facts)) if hasattr(module, "least") else 0
-
-
-def trials(kind: str, options: Mapping[str, Any]) -> tuple[Trial, ...]:
-    """Returns the candidates to measure on the GPU, besides the user's readout, if its place is not specified."""
-    module = registry.load(kind)
-    made: tuple[Trial, ...] = module.trials(options) if hasattr(module, "trials") else ()
-    return made
 
 
 def _check_taken(kind: str, options: Mapping[str, Any], made: Readout) -> None:

@@ -9,7 +9,6 @@ import numpy as np
 from .. import check, sparse, trees
 from ..schedule.guards import Held
 from ..settings import option, rising
-from . import Trial
 from .base import Base, Common, arguments, described
 
 if TYPE_CHECKING:
@@ -321,20 +320,3 @@ def rebuild(classes: int, tree: str = "huffman", **facts: Any) -> TreeReadout:
 def least(classes: int, width: int, **facts: Any) -> int:
     """Returns the minimum number of values in a checkpoint."""
     return sparse.numbers(classes - 1, width, **facts)
-
-
-# The candidate measured on a GPU in addition to the user's tree.
-
-SAFE = 10.0  # the maximum of rate times the examples that learn at once at a node
-BATCHED = (  # WikiText-2, a language model's defaults, an epoch, one seed
-    f"up to {TOGETHER} examples learn at once at a node: perplexity on WikiText-2 was 219.2, and 218.4 in order; "
-    "--readout-device cuda:N keeps --mode deterministic"
-)
-
-
-def trials(options: Mapping[str, Any]) -> tuple[Trial, ...]:
-    """Returns batched nodes, where the serial loop is asked for."""
-    plain = (options.get("readout_optimiser") or "sgd") == "sgd"
-    if options.get("mode") == "deterministic" and plain and options["rate"] * TOGETHER <= SAFE:
-        return (Trial({"mode": "batch"}, BATCHED),)
-    return ()

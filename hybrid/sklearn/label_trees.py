@@ -1,6 +1,5 @@
 """A multi-label classifier for many labels: label trees."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -16,14 +15,13 @@ from ..machine import kernel_threads
 from ..sparse_label_tree import NodeSolver, SparseLabelTree
 from . import base
 
-EXPECTED = "expected an indicator (n, V) of 0 and 1, dense or sparse, lists of labels, or one label each"
+EXPECTED = "expected an indicator (n, V) of 0 and 1, dense or sparse, or one label each"
 
 
 class Labels(NamedTuple):
     """The labels of n examples.
 
-    form     "one" label each, an array (n,); "dense", an indicator (n, V) of 0 and 1; "csr", the same, sparse; "lists", the
-             labels of each example by name
+    form     "one" label each, an array (n,); "dense", an indicator (n, V) of 0 and 1; "csr", the same, sparse
     entries  (n, V) scipy CSR, an entry for each label
     classes  (V,) their names
     dtype    of an indicator
@@ -50,8 +48,8 @@ class SparseLabelTreeClassifier(ClassifierMixin, BaseEstimator):
     random_state    of clusters and of the order of examples
     n_jobs          threads; does not affect results
 
-    y is an indicator (n, V) of 0 and 1, dense or sparse; or a list of labels for each example, by name; or one label each, as
-    for any classifier. Predictions have its form. Lists of equal length that hold only 0 and 1 are an indicator. After `fit`:
+    y is an indicator (n, V) of 0 and 1, dense or sparse, which MultiLabelBinarizer(sparse_output=True) makes of lists; or one
+    label each, as for any classifier. Predictions have its form. After `fit`:
 
     classes_  (V,) the labels
     model_    the SparseLabelTree
@@ -153,23 +151,27 @@ def read(y: Any, classes: np.ndarray | None = None) -> Labels:
         raise ValueError("y: requires y to be passed, but the target y is None")
     if sparse.issparse(y):
         return _indicator("csr", sparse.csr_array(check.sparse("y", y)), classes)
-    y = np.asarray(y) if hasattr(y, "__array__") else y
-    if _is_lists(y):
-        return _by_name("lists", [_labels_of(row, at) for at, row in enumerate(y)], classes)
-    array = np.asarray(y)
+    try:
+        array = np.asarray(y)
+    except ValueError:
+        check_classification_targets(y)  # whose error for lists of labels has a remedy
+        raise
     if array.ndim == 2 and array.shape[1] > 1:
         return _indicator("dense", array, classes)
     assert_all_finite(array, input_name="y")
     check_classification_targets(array)
-    return _by_name("one", [[label] for label in column_or_1d(array, warn=True)], classes)
+    flat = column_or_1d(array, warn=True)
+    known = np.unique(flat) if classes is None else classes
+    place = np.minimum(np.searchsorted(known, flat), len(known) - 1)
+    met = known[place] == flat
+    at = np.concatenate([[0], np.cumsum(met)])
+    return Labels("one", sparse.csr_array((np.ones(at[-1]), place[met], at), (len(flat), len(known))), known)
 
 
 def write(labels: Labels, entries: Any) -> Any:
     """Converts predictions, (n, V) scipy CSR with the likeliest of a row first, to the form of `labels`."""
     if labels.form == "one":
         return labels.classes[entries.indices[entries.indptr[:-1]]]
-    if labels.form == "lists":
-        return [row.tolist() for row in np.split(labels.classes[entries.indices], entries.indptr[1:-1])]
     ones = np.ones(len(entries.indices), labels.dtype)
     made = sparse.csr_array((ones, entries.indices.copy(), entries.indptr), entries.shape)
     made.sort_indices()
@@ -184,38 +186,3 @@ def _indicator(form: str, y: Any, classes: np.ndarray | None) -> Labels:
         raise ValueError(f"y: found an indicator {y.shape}, expected {len(classes)} columns, one a label")
     entries = check.csr("y", y, zeros=False)
     return Labels(form, entries, np.arange(y.shape[1]) if classes is None else classes, y.dtype)
-
-
-def _by_name(form: str, rows: list[list[Any]], classes: np.ndarray | None) -> Labels:
-    at = np.cumsum([0, *map(len, rows)])
-    flat = np.array([label for row in rows for label in row])
-    known = np.unique(flat) if classes is None else classes
-    if not len(flat):
-        return Labels(form, sparse.csr_array((len(rows), len(known))), known)
-    place = np.minimum(np.searchsorted(known, flat), len(known) - 1)
-    met = known[place] == flat
-    at = np.concatenate([[0], np.cumsum(met)])[at]
-    entries = sparse.csr_array((np.ones(at[-1]), place[met], at), (len(rows), len(known)))
-    entries.sum_duplicates()
-    return Labels(form, entries, known)
-
-
-def _is_lists(y: Any) -> bool:
-    """True if y lists the labels of each example. Rows of equal length of 0 and 1 are an indicator, as in scikit-learn."""
-    if getattr(y, "ndim", 1) != 1 or isinstance(y, str | bytes) or not len(y):
-        return False
-    rows = list(y)
-    if not all(isinstance(row, Iterable) and not isinstance(row, str | bytes) for row in rows):
-        return False
-    rows = [list(row) for row in rows]
-    width = len(rows[0])
-    return width < 2 or not all(
-        len(row) == width and all(not isinstance(value, str) and value in (0, 1) for value in row) for row in rows
-    )
-
-
-def _labels_of(row: Any, at: int) -> list[Any]:
-    labels = list(row)
-    if any(isinstance(label, Iterable) and not isinstance(label, str) for label in labels):
-        raise ValueError(f"y[{at}]: found {labels!r}, {EXPECTED}")
-    return labels

@@ -280,9 +280,6 @@ def _changed(folder: str, options: dict[str, Any], explicit: dict[str, Any]) -> 
     if wrong:
         flags = ", ".join(map(flag, wrong))
         raise ValueError(f"{flags}: --resume goes on with the options that {folder} was started with; leave them out")
-    for name in ("rows_device", "readout_device"):
-        if explicit.get(name) == "auto":
-            raise ValueError(f'{flag(name)} auto: measured when a run begins; to go on name "cpu" or "cuda:N"')
     return explicit
 
 

@@ -40,6 +40,12 @@ def test_options_are_not_abbreviated_and_others_are_refused_by_name(capsys, comm
     assert error.startswith(f"hybrid: error: {message}") and error.count("\n") == 1
 
 
+@pytest.mark.parametrize("part", ["rows", "readout"])
+def test_a_place_is_named(capsys, part):
+    code, said_why = said(capsys, "train", "language", f"--{part}-device", "auto")
+    assert code == 2 and f"--{part}-device: found 'auto', expected cpu or cuda:N" in said_why
+
+
 @pytest.mark.parametrize("command", [["demo"], ["train", "pvm"], ["pvm", "dream", "run"]])
 def test_quiet_and_the_model_may_stand_first_or_last(command):
     assert not parsed(*command)["quiet"]

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from hybrid import ArrayFeed
-from hybrid.feeds.fit import fitting
+from hybrid.feeds import fitting
 from tests.support.purity import check_feed
 
 N = 23

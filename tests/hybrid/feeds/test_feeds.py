@@ -7,7 +7,6 @@ import pytest
 
 import hybrid
 from hybrid import ratings
-from hybrid.feeds.stream import StreamedLanguageFeed
 from tests.support.purity import check_feed
 
 RNG = np.random.default_rng(0)
@@ -22,12 +21,12 @@ FEEDS = {
     "HistoryFeed": lambda **given: hybrid.HistoryFeed(SEEN, length=3, batch=5, **given),
     "LanguageFeed": lambda **given: hybrid.LanguageFeed(WORDS, context=3, batch=7, **given),
     "SequenceFeed": lambda **given: hybrid.SequenceFeed(SEEN, length=4, windows=2, **given),
-    "StreamedLanguageFeed": lambda **given: StreamedLanguageFeed(WORDS, context=3, batch=7, chunk=30, **given),
+    "chunks": lambda **given: hybrid.LanguageFeed(WORDS, context=3, batch=7, chunk=30, **given),
     "IterableFeed": lambda **given: hybrid.IterableFeed(PAIRS, **given),
     "skip-gram": lambda **given: hybrid.PairFeed(WORDS, sample=0.2, mean_batch=50, **given),
     "CBOW": lambda **given: hybrid.PairFeed(WORDS, model="cbow", sample=0.2, mean_batch=50, **given),
 }
-IN_ORDER = ["ArrayFeed", "HistoryFeed", "LanguageFeed", "SequenceFeed", "StreamedLanguageFeed"]  # with a seed of None
+IN_ORDER = ["ArrayFeed", "HistoryFeed", "LanguageFeed", "SequenceFeed", "chunks"]  # with a seed of None
 
 
 @pytest.mark.parametrize("feed, seed", [*((feed, None) for feed in IN_ORDER), *((feed, 5) for feed in FEEDS)])

@@ -8,8 +8,7 @@ import pytest
 from hybrid import Pipeline
 from hybrid.engine import Engine
 from hybrid.engine.embedding import Embedding
-from hybrid.feeds import Batch
-from hybrid.feeds.fit import fitting
+from hybrid.feeds import Batch, fitting
 from hybrid.readout import FullReadout
 from hybrid.trunk.mlp import MLP
 

@@ -6,8 +6,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: make test-all")
 
 from hybrid import IterableFeed
-from hybrid.feeds import Batch
-from hybrid.feeds.fit import fitting
+from hybrid.feeds import Batch, fitting
 from hybrid.feeds.iterable import begun
 from tests.support.purity import assert_equal, check_feed
 

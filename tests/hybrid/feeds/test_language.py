@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hybrid.feeds.language import LanguageFeed, StreamedLanguageFeed
+from hybrid.feeds.language import LanguageFeed
 from hybrid.feeds.pairs import PairFeed
 from hybrid.feeds.stream import stored
 from hybrid.feeds.text import Corpus, Text
@@ -51,22 +51,20 @@ def test_it_is_by_default_that_of_the_command():
     assert (feed.context, feed.batch, feed.epochs) == (Options.context, Options.batch, 1)
 
 
-@pytest.mark.parametrize("value", [0, -1, 1.5, None])
-@pytest.mark.parametrize(
-    "feed, name", [(LanguageFeed, "context"), (LanguageFeed, "batch"), (StreamedLanguageFeed, "chunk")]
-)
-def test_bad_sizes(feed, name, value):
+@pytest.mark.parametrize("value", [0, -1, 1.5])
+@pytest.mark.parametrize("name", ["context", "batch", "chunk"])
+def test_bad_sizes(name, value):
     with pytest.raises(ValueError, match=f"{name}: found {value}, expected a whole number"):
-        feed(Corpus([list("ab")], VOCABULARY), **{name: value})
+        LanguageFeed(Corpus([list("ab")], VOCABULARY), **{name: value})
     with pytest.raises(ValueError, match="corpus: found list, expected a Corpus"):
-        feed([1, 2])
+        LanguageFeed([1, 2])
 
 
 @given(texts, st.integers(1, 5), st.integers(1, 9), st.integers(1, 20))
-def test_streamed_without_a_shuffle_it_is_the_feed_in_memory(sentences, context, batch, chunk):
+def test_in_chunks_without_a_shuffle_it_is_the_feed_in_memory(sentences, context, batch, chunk):
     corpus = Corpus(sentences, VOCABULARY)
     one = LanguageFeed(corpus, context=context, batch=batch, seed=None)
-    other = StreamedLanguageFeed(corpus, context=context, batch=batch, chunk=chunk, seed=None)
+    other = LanguageFeed(corpus, context=context, batch=batch, chunk=chunk, seed=None)
     assert len(one) == len(other)
     for tick in range(len(one)):
         assert_equal(one[tick], other[tick])
@@ -82,7 +80,7 @@ def corpus():
 
 def test_every_token_is_a_target_once_an_epoch_within_its_chunk():
     whole = corpus()
-    feed = StreamedLanguageFeed(whole, batch=5, chunk=18, epochs=2)  # rounded up to 20
+    feed = LanguageFeed(whole, batch=5, chunk=18, epochs=2)  # rounded up to 20
     assert feed.chunk == 20 and len(whole) == 56
     per_epoch = [[feed[tick].target for tick in range(at, at + 12)] for at in (0, 12)]
     for batches in per_epoch:
@@ -96,7 +94,7 @@ def test_a_corpus_in_files_gives_the_same_batches(tmp_path):
     (tmp_path / "text").write_text("\n".join(SENTENCES))
     found = stored(tmp_path / "text", tmp_path / "ids")
     whole, few = corpus(), {"sample": 0.05, "mean_batch": 9}
-    for kind, options in ((StreamedLanguageFeed, {"chunk": 10}), (LanguageFeed, {}), (PairFeed, few)):
+    for kind, options in ((LanguageFeed, {"chunk": 10}), (LanguageFeed, {}), (PairFeed, few)):
         one, other = (kind(part, epochs=2, **options) for part in (whole, found))
         assert one.describe() == other.describe() and len(one) == len(other)
         for tick in range(len(one)):
@@ -104,7 +102,7 @@ def test_a_corpus_in_files_gives_the_same_batches(tmp_path):
 
 
 def test_descriptions():
-    facts = StreamedLanguageFeed(corpus()).describe()
+    facts = LanguageFeed(corpus(), chunk=1024).describe()
     others = [{"context": 3}, {"chunk": 512}, {"batch": 9}, {"epochs": 2}, {"seed": 1}, {"seed": None}]
-    assert all(StreamedLanguageFeed(corpus(), **other).describe() != facts for other in others)
+    assert all(LanguageFeed(corpus(), **{"chunk": 1024} | other).describe() != facts for other in others)
     assert facts["kind"] != LanguageFeed(corpus()).describe()["kind"]

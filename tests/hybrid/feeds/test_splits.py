@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hybrid.feeds.histories import Histories
-from hybrid.feeds.splits import split, split_by_ratio, split_by_time, split_drawn
+from hybrid.feeds.splits import split, split_by_time
 
 lists_of_times = st.lists(st.lists(st.integers(0, 30), max_size=9).map(sorted), min_size=1, max_size=6)
 shares = st.sampled_from([0.0, 0.1, 0.25, 0.4])
@@ -51,34 +51,6 @@ def test_the_last_items(times):
         assert parts.valid.item[parts.valid.user == user].tolist() == (items[-2:-1] if held else [])
 
 
-@given(lists_of_times, shares, shares)
-def test_the_last_share_of_each_user(times, test, valid):
-    whole = table(times)
-    parts = split_by_ratio(whole, test=test, valid=valid)
-    check(whole, parts)
-    for user, items in enumerate(by_user(whole)):
-        tests = parts.test.item[parts.test.user == user].tolist()
-        valids = parts.valid.item[parts.valid.user == user].tolist()
-        assert by_user(parts.train)[user] + valids + tests == items
-        if len(items) < 3:
-            assert not tests + valids
-        else:
-            wanted = [max(round(len(items) * share), 1) if share else 0 for share in (test, valid)]
-            assert len(valids) == wanted[1] and len(tests) == min(wanted[0], len(items) - 1 - wanted[1])
-
-
-@given(lists_of_times, shares, shares)
-def test_items_drawn_from_all(times, test, valid):
-    whole = table(times)
-    parts = split_drawn(whole, test=test, valid=valid)
-    check(whole, parts)
-    n = len(whole.item)
-    assert n - len(parts.seen.item) == round(n * test)
-    assert len(parts.seen.item) - len(parts.train.item) == min(round(n * valid), n - round(n * test))
-    one, again, other = (split_drawn(table([range(50)]), seed=seed).test.item.tolist() for seed in (0, 0, 1))
-    assert one == again != other
-
-
 @given(lists_of_times.filter(lambda times: len(set(chain(*times))) > 3), shares.filter(bool), shares)
 def test_what_came_last(times, test, valid):
     whole = table(times)
@@ -106,9 +78,8 @@ def test_a_share_of_what_came_last_tests_one_item_at_least(share, tests):
 
 def test_refusals():
     whole = table([[1, 2, 3]])
-    for way in (split_by_ratio, split_drawn, split_by_time):
-        for test, valid in ((1, 0), (0.5, 0.5), (-0.1, 0)):
-            with pytest.raises(ValueError, match=f"split: found test {test} and valid {valid}, expected shares"):
-                way(whole, test=test, valid=valid)
+    for test, valid in ((1, 0), (0.5, 0.5), (-0.1, 0)):
+        with pytest.raises(ValueError, match=f"split: found test {test} and valid {valid}, expected shares"):
+            split_by_time(whole, test=test, valid=valid)
     with pytest.raises(ValueError, match="histories: found no times"):
         split_by_time(whole._replace(time=None))

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from hybrid import Corpus, LanguageFeed, PairFeed, Text, Vocabulary, text
 from hybrid.feeds import stream
-from hybrid.feeds.stream import AT, IDS, Lines, StoredCorpus, StreamedLanguageFeed, stored, write
+from hybrid.feeds.stream import AT, IDS, Lines, StoredCorpus, stored, write
 from tests.support.small_runs import Killed
 
 contents = st.text(st.sampled_from("ab \n\n\rü\u2028"), min_size=1, max_size=60).filter(lambda found: found.strip())
@@ -251,7 +251,7 @@ def test_memory_does_not_grow_with_the_text(tmp_path, monkeypatch):
     def learn():
         found = stored(path, tmp_path / "ids", tokens="whitespace")
         PairFeed(found)
-        feed = StreamedLanguageFeed(found, chunk=4096)
+        feed = LanguageFeed(found, chunk=4096)
         for tick in range(0, len(feed), 50):
             feed[tick]
 

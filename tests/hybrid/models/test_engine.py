@@ -4,21 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from hybrid.models import _engine, language
-from hybrid.train.options import choose
-
-
-@pytest.fixture
-def options(tmp_path):
-    path = tmp_path / "some.txt"
-    path.write_text("a b c d e f g h\n" * 20)
-    small = {"width": 4, "hidden": 4, "readout_width": 4, "min_count": 1, "device": "cpu", "threads": 1}
-    return {"text": str(path), "valid": str(path), **small}
-
-
-def test_a_readout_placed_by_measuring_is_kept_with_its_mode(options):
-    job = language.prepare(choose("language", **options, readout="tree", readout_device="auto"))
-    assert job.chosen(job.make()) == {"readout_device": "cpu", "mode": "deterministic"}
+from hybrid.models import _engine
 
 
 @pytest.mark.parametrize(

@@ -165,8 +165,8 @@ def test_times_belong_to_the_data_where_they_split(folder, capsys):
     [
         ("1,a 1,b 2,a 2,b", "", "none of 2 users has 3 items; expected some: the last tests"),
         ("1,a 1,b 1,a 1,b", "", "every item that validates is one that its user had before"),
-        ("", "--split-by ratio:0.6:0.4", "split: found test 0.6 and valid 0.4"),
-        ("", "--split-by drawn:0.2:0", "u.data: no item validates; expected some: give --split-by larger shares"),
+        ("", "--split-by time:0.6:0.4", "split: found test 0.6 and valid 0.4"),
+        ("", "--split-by time:0.2:0", "u.data: no item validates; expected some: give --split-by larger shares"),
         ("", "--negatives 26", "--negatives: found 26, expected at most 25, the classes"),
         ("", "--columns 1,9", "no column '9'; found 4 columns"),
     ],
@@ -177,7 +177,7 @@ def test_ratings_and_options_that_leave_nothing_to_learn_or_choose_with(folder, 
     assert message in refused(capsys, *TRAIN, *SMALL, *more.split())
 
 
-@pytest.mark.parametrize("value", ["ratio:1", "time:x", "last:0.2", "drawn:0.1:0.1:0.1", "first"])
+@pytest.mark.parametrize("value", ["ratio:0.2", "time:1", "time:x", "last:0.2", "time:0.1:0.1:0.1"])
 def test_ways_that_cannot_be_read(capsys, value):
     with pytest.raises(SystemExit):
         run_json(capsys, *TRAIN, "--split-by", value)

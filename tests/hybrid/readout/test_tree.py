@@ -1,4 +1,4 @@
-"""Trees as readouts: a tree that is given, exchanged or grown, and what is tried on a GPU."""
+"""Trees as readouts: a tree that is given, exchanged or grown."""
 
 import copy
 import pickle
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from hybrid import SGD, Adagrad, Batched, RowAdagrad, trees
-from hybrid.readout import TreeReadout, trials
+from hybrid.readout import TreeReadout
 from tests.support.readouts import BATCH, CLASSES, COUNTS, MAKE, WIDTH, batch, every, frozen, reloaded, train
 
 VECTORS = np.random.default_rng(5).normal(size=(CLASSES, 4)).astype(np.float32)
@@ -118,20 +118,3 @@ def test_a_balanced_tree_grows_as_one_that_was_loaded_which_has_no_counts():
         one.regrow(trees.huffman(np.arange(CLASSES + 2)), counts=np.arange(CLASSES + 2))
     assert readout.counts.tolist() == list(range(CLASSES + 2))
     assert frozen(other) == frozen(readout) and readout.vectors().tobytes() == other.vectors().tobytes()
-
-
-@pytest.mark.parametrize(
-    "options, modes",
-    [
-        ({"mode": "deterministic"}, ["batch"]),
-        ({"mode": "deterministic", "biases": True}, ["batch"]),
-        ({"mode": "deterministic", "rate": 0.16}, []),
-        ({"mode": "batch"}, []),
-        ({"mode": "deterministic", "readout_optimiser": "adagrad"}, []),
-    ],
-)
-def test_ways_for_nodes_to_wait_less_are_tried_where_the_serial_loop_is_asked_for(options, modes):
-    assert trials("full", {"rate": 0.02}) == ()
-    tried = trials("tree", {"rate": 0.01} | options)
-    assert [trial.options for trial in tried] == [{"mode": mode} for mode in modes]
-    assert all("up to 64 examples learn at once at a node: perplexity on WikiText-2 was" in t.remark for t in tried)

@@ -7,7 +7,7 @@ import pytest
 
 from hybrid import data
 from hybrid.cli import main
-from hybrid.data import Dataset, File, Source
+from hybrid.data import Dataset, Source
 from tests.support.file_server import serving
 
 TEXT = b"some text\n" * 100
@@ -16,8 +16,9 @@ TEXT = b"some text\n" * 100
 @pytest.fixture
 def server(monkeypatch):
     with serving({"text.txt": TEXT}) as found:
-        file = File("toy/text.txt", len(TEXT), "sha256:" + hashlib.sha256(TEXT).hexdigest())
-        toy = Dataset("a toy", "for tests", "look at {0}/toy", (Source(found.address + "text.txt", file),))
+        digest = "sha256:" + hashlib.sha256(TEXT).hexdigest()
+        text = Source(found.address + "text.txt", "toy/text.txt", len(TEXT), digest)
+        toy = Dataset("a toy", "for tests", "look at {0}/toy", (text,))
         monkeypatch.setitem(data.DATASETS, "toy", toy)
         yield found
 
