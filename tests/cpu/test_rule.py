@@ -10,9 +10,10 @@ import itertools
 import numpy as np
 import pytest
 
+from bench.oracles.tree import path
 from cpu import negative, sampled_softmax, softmax, tree_softmax, words
 from cpu.tree.logistic_rows import LONGEST, OWNERS
-from cpu.tree.tree import huffman, path
+from cpu.tree.tree import huffman
 from hybrid.contract import Learned
 from tests.support.drawn_ids import zipf
 from tests.support.visits import copied, drawn, learn_classes, learn_nodes
@@ -77,8 +78,8 @@ def by_softmax(grad, loss, learned, hidden, target, weight, rate):
 def by_samples(grad, loss, learned, hidden, target, weight, rate):
     """All classes are drawn: the full softmax, but classes meet as negatives and as targets."""
     work = sampled_softmax.workspace(*hidden.shape, CLASSES, hidden.dtype)
-    sampler = sampled_softmax.log_uniform(CLASSES)
-    sampled_softmax.step(grad, loss, learned, work, sampler, hidden, target, weight, rate, 0, 0)
+    count = sampled_softmax.draw(work, sampled_softmax.log_uniform(CLASSES), CLASSES, target, 0, 0)
+    sampled_softmax.learn(grad, loss, learned, work, count, hidden, target, weight, rate)
 
 
 KERNELS = {

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cpu.tree.tree import path
+from bench.oracles.tree import path
 from hybrid import trees
 
 rng = np.random.default_rng(0)
