@@ -240,9 +240,6 @@ class Optimiser(Protocol):
         decay and cut the bytes are those of Units.update.
         """
 
-    def adagrad(self, weights: Array, squares: Array, grad: Array, move: Move) -> None:
-        """Computes squares <- squares + g^2; weights <- weights - rate g / (sqrt(squares) + 1e-10) (Duchi et al. 2011)."""
-
     def adam(
         self, weights: Array, mean: Array, squares: Array, grad: Array, move: Move, betas: tuple[float, float],
         updates: int, decoupled: bool,
