@@ -59,10 +59,6 @@ class Queue:
             self._failure = failure
             raise
 
-    def copy(self, target: Array, source: Array, after: Sequence[Any] = (), note: Note | None = None) -> Event:
-        """Copies an array into another one; usually both are the same array, and nothing is copied."""
-        return self.run(_copy, target, source, after=after, note=note)
-
     def close(self) -> None:
         """Finishes all queued work and ends the thread."""
         self._worker.shutdown(wait=True)
@@ -87,10 +83,6 @@ class Inline:
         numba.set_num_threads(self._threads)
         future.set_result(_timed(note, work, arguments))
         return Event(future)
-
-    def copy(self, target: Array, source: Array, after: Sequence[Any] = (), note: Note | None = None) -> Event:
-        """Copies an array into another one."""
-        return self.run(_copy, target, source, after=after, note=note)
 
     def close(self) -> None:
         """Does nothing."""

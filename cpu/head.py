@@ -46,7 +46,7 @@ def step(
     part, slots = work.grad[: len(hidden)], work.slots[: len(hidden)]
     np.take(slot, target, out=slots)
     softmax.step(part, loss, learned, work.softmax, hidden, slots, weight, rate)
-    add(grad, part)
+    np.add(grad, part, out=grad)
 
 
 def log_prob(out: Array, learned: Any, work: Work, slot: Array, hidden: Array, target: Array) -> None:
@@ -54,11 +54,6 @@ def log_prob(out: Array, learned: Any, work: Work, slot: Array, hidden: Array, t
     slots = work.slots[: len(hidden)]
     np.take(slot, target, out=slots)
     softmax.log_prob(out, learned, work.softmax, hidden, slots)
-
-
-def add(out: Array, part: Array) -> None:
-    """out += part; of one shape, C-contiguous."""
-    np.add(out, part, out=out)
 
 
 def spread(out: Array, slots: Array, slot: Array) -> None:

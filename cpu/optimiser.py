@@ -3,10 +3,10 @@
 Each function is one pass over weights, state and gradient, which it clears. All are memory-bound. Bytes read and written per
 float32 parameter, and numbers of state:
 
-    sgd      16, no state       with momentum:        24, one
-    adagrad  24, one            adam, also AdamW:                32, two
-    clip      4, before any of them: the norm of the gradient; pieces of a fixed size are added in order
-    merge    16, before that, if a batch has several micro-batches: the sum of two gradients
+    sgd    16, no state; with momentum 24, one
+    adam   32, two; also AdamW
+    clip    4, before any of them: the norm of the gradient; pieces of a fixed size are added in order
+    merge  16, before that, if a batch has several micro-batches: the sum of two gradients
 
 Loops are partitioned into pieces of NUMBERS, so results depend on sizes alone, not on the thread count.
 """
@@ -23,7 +23,6 @@ from cpu.vectors.activation import ZERO
 NUMBERS = 1 << 16  # numbers per piece
 RUN = 1 << 12  # squares added in the array's own dtype
 NEAR = 1e-6  # added to the norm, as in torch.nn.utils.clip_grad_norm_
-ADAGRAD = 1e-10  # added to the root, as in torch.optim.Adagrad
 ADAM = 1e-8  # added to the root, as in torch.optim.Adam
 # Smaller means and mean squares become 0: for dead units they would turn into denormals, a hundred times as slow. Such a mean
 # changes a weight by less than 1e-20 of the rate.
@@ -61,13 +60,6 @@ def descend(
     """Does sgd; each weight shrinks by the share `shrink`."""
     rate, momentum, shrink = map(weights.dtype.type, (rate, momentum, shrink))
     _sgd(weights, velocity, grad, rate, momentum, shrink, _pieces(weights.size))
-
-
-def adagrad(weights: Array, squares: Array, grad: Array, move: Any) -> None:
-    """squares <- squares + g^2; weights <- weights - rate g / (root of squares + 1e-10); grad <- 0. See the contract."""
-    number = weights.dtype.type
-    scalars = (number(move.rate), number(_scale(move)), number(move.decay), number(ADAGRAD))
-    _adagrad(weights, squares, grad, *scalars, _pieces(weights.size))
 
 
 def adam(
@@ -166,17 +158,6 @@ def _roll(w, v, g, rate, momentum, shrink):
         for i in range(w.size):
             v[i] = momentum * v[i] - (rate * g[i] + shrink * w[i])
             w[i] += v[i]
-            g[i] = 0
-
-
-@parallel
-def _adagrad(weights, squares, grad, rate, scale, decay, epsilon, pieces):
-    for k in numba.prange(pieces):
-        w, s, g = _piece(weights, k), _piece(squares, k), _piece(grad, k)
-        for i in range(w.size):
-            slope = scale * g[i] + decay * w[i]
-            s[i] += slope * slope
-            w[i] -= rate * slope / (math.sqrt(s[i]) + epsilon)
             g[i] = 0
 
 

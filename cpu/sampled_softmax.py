@@ -12,7 +12,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from cpu.output.negatives import ROWS, Sampler, Work, dot, gather, move, pull_target
+from cpu.output.negatives import ROWS, Work, dot, gather, move, pull_target
 from cpu.output.negatives import draw as draw
 from cpu.output.negatives import log_uniform as log_uniform
 from cpu.output.negatives import uniform as uniform
@@ -24,20 +24,11 @@ from cpu.tree.logistic_visit import weighed
 from cpu.vectors.blas import gemm
 
 
-def step(
-    grad: Array, loss: Array, learned: Any, work: Work, sampler: Sampler, hidden: Array, target: Array,
-    weight: Array | None, rate: float, seed: int, tick: int,
-) -> Array:  # fmt: skip
-    """See the contract. The softmax of the loss is over the target and the negatives, with lowered logits."""
-    count = draw(work, sampler, work.ids.size, target, seed, tick)
-    return learn(grad, loss, learned, work, count, hidden, target, weight, rate)
-
-
 def learn(
     grad: Array, loss: Array, learned: Any, work: Work, count: int, hidden: Array, target: Array, weight: Array | None,
     rate: float,
 ) -> Array:  # fmt: skip
-    """Performs `step` with the `count` negatives that `draw` wrote to the scratch; returns them.
+    """See the contract. The softmax of the loss is over the target and the negatives, with lowered logits.
 
     At a rate of 0 nothing is updated, and grad may be (0, D): then only the loss is computed.
     """

@@ -11,8 +11,8 @@ once per group, and the logistic functions are vectorised:
 
     miss[e, n] = turn[n] - logistic(w[n] . h[e]);  grad[e] -= sum_n miss[e, n] w[n];  w[n] += rate sum_e miss[e, n] h[e]
 
-A visit in the sense of cpu/output/rule.py is that of a group, with its gradient summed over e. Each of the three is a product
-of small matrices, in tiles of two or four rows whose sums stay in registers. Hidden vectors and rows (nodes) are adjacent in
+The rows of the list use plain SGD, without biases; those of the table may use Adagrad. Each of the three is a product of small
+matrices, in tiles of two or four rows whose sums stay in registers. Hidden vectors and rows (nodes) are adjacent in
 `tiles` with a stride of `columns` numbers: whole vectors, zero-padded past the last column. misses and costs have `pitch`
 numbers per example: one per node, padded to a multiple of four. A gradient is the sum of those over the rows of each half of
 the owners (cpu/tree/logistic_rows.py).
@@ -28,7 +28,7 @@ import numpy as np
 from numba.core import types
 
 from cpu.negative import Alias, enter_runs
-from cpu.output.rule import ZERO, by_row, goes, move_bias, paced, paced_by, pushed, scale_of, size, square_of
+from cpu.output.rule import ZERO, square_of
 from cpu.rows import move_row
 from cpu.runtime.compiled import Array, called, inlined, launched
 from cpu.runtime.memory import prefetch_row
@@ -52,7 +52,6 @@ from cpu.vectors.simd import (
     splat,
     store,
     store_row,
-    total,
     zeros,
 )
 
@@ -80,7 +79,7 @@ def tree_step(
     grad: Array, loss: Array, hidden: Array, inputs: Inputs, learned: Any, work: Work, tree: Any, target: Array,
     weight: Array | None, rate: float,
 ) -> None:  # fmt: skip
-    """Takes one training step under a tree; learned: Learned of its nodes (V - 1, D), work: of cpu/tree_softmax.py.
+    """Takes one training step under a tree; learned: its nodes (V - 1, D) under plain SGD, work: of cpu/tree_softmax.py.
 
     Every row of a bag is updated with the whole gradient of the mean. grad, hidden (B, D): written, the values of each example.
     loss (B,) in nats, target (B,) int32, weight (B,): multiplies an example's loss and gradient.
@@ -95,7 +94,7 @@ def negative_step(
 ) -> None:  # fmt: skip
     """Takes one training step with `count` negatives that neighbouring examples of one target share; see cpu/negative.py.
 
-    learned  Learned of the rows of classes (V, D); work: of cpu/negative.py
+    learned  the rows of classes (V, D) under plain SGD; work: of cpu/negative.py
     key      seed and tick, which determine the draws
     """
     numbers = (np.uint64(number % 2**64) for number in key)
@@ -107,18 +106,16 @@ def _step(
     grad: Array, loss: Array, hidden: Array, inputs: Inputs, learned: Any, work: Work, weight: Array | None, rate: float
 ) -> None:
     """Processes all examples by their entries in `work`; the first example of a run of one target has all entries."""
-    table, moves = inputs.learned, work.moves if by_row(learned) else None
-    scratch = work.entries, work.cuts, work.misses, work.costs, work.tiles, moves
+    table, scratch = inputs.learned, (work.entries, work.cuts, work.misses, work.costs, work.tiles)
     read = table.rows, table.squares, inputs.bag_at, inputs.ids, hidden.dtype.type(inputs.rate)
-    _learn(grad, loss, hidden, *read, *learned, *scratch, weight, hidden.dtype.type(rate))
+    _learn(grad, loss, hidden, *read, learned.rows, *scratch, weight, hidden.dtype.type(rate))
 
 
 @launched()
 def _learn(
-    grad, loss, hidden, table, table_squares, bag_at, ids, table_rate, rows, biases,
-    squares, bias_squares, entries, cuts, misses, costs, tiles, moves, weight, rate,
+    grad, loss, hidden, table, table_squares, bag_at, ids, table_rate, rows, entries, cuts, misses, costs, tiles, weight, rate,
 ):  # fmt: skip
-    missed, spent, steps = misses[0], costs[0], goes(moves, misses, 0)
+    missed, spent = misses[0], costs[0]
     first = head = 0
     while first < loss.size:
         last = _run_end(entries, first, loss.size)
@@ -127,14 +124,10 @@ def _learn(
         for b in range(first, last):
             _read(hidden, table, bag_at, ids, b)
         if last - first == 1 and first == head:
-            _learn_one(
-                grad, loss, rows, biases, squares, bias_squares, entries, cuts, missed, costs, moves, steps, hidden, weight,
-                first, rate,
-            )  # fmt: skip
+            _learn_one(grad, loss, rows, entries, cuts, missed, costs, hidden, weight, first, rate)
         else:
             _learn_group(
-                grad, loss, rows, biases, squares, bias_squares, entries, cuts, missed, spent, tiles, moves, hidden, weight,
-                rate, head, first, last,
+                grad, loss, rows, entries, cuts, missed, spent, tiles, hidden, weight, rate, head, first, last,
             )  # fmt: skip
         for b in range(first, last):
             _write(table, table_squares, bag_at, ids, grad, b, table_rate)
@@ -142,16 +135,12 @@ def _learn(
 
 
 @inlined()
-def _learn_one(
-    grad, loss, rows, biases, squares, bias_squares, entries, cuts, misses, costs, moves, steps, hidden, weight, b, rate,
-):  # fmt: skip
+def _learn_one(grad, loss, rows, entries, cuts, misses, costs, hidden, weight, b, rate):
     """Lets a single example learn at all its rows, without the copies of a group."""
     first, last = cuts[b, 0], cuts[b, OWNERS]
-    judge(misses, costs[0], rows, biases, hidden, b, entries, first, last, weight)
+    judge(misses, costs[0], rows, None, hidden, b, entries, first, last, weight)
     loss[b] = weighed(cost(costs, 0, first, last), weight, b)
-    move(
-        grad, b, True, rows, biases, squares, bias_squares, misses, moves, steps, hidden, b, entries, first, last, rate,
-    )  # fmt: skip
+    move(grad, b, True, rows, None, None, None, misses, None, misses, hidden, b, entries, first, last, rate)
 
 
 @inlined()
@@ -213,10 +202,7 @@ def _ask(rows, entries, head, first, last):
 
 
 @inlined()
-def _learn_group(
-    grad, loss, rows, biases, squares, bias_squares, entries, cuts, misses, costs, tiles, moves, hidden, weight, rate, head,
-    first, last,
-):  # fmt: skip
+def _learn_group(grad, loss, rows, entries, cuts, misses, costs, tiles, hidden, weight, rate, head, first, last):
     """Lets examples first:last learn at their rows: writes gradients and losses, updates the rows.
 
     head  the example whose entries are those of all of them
@@ -233,10 +219,6 @@ def _learn_group(
     for e in range(np.uintp(0), examples, np.uintp(2)):
         for n in range(np.uintp(0), pitch, np.uintp(4)):
             _eight_dots(misses, costs, tiles, nodes, columns, width, e, n, pitch, entries, head, begin)
-    if biases is not None:
-        for e in range(examples):
-            for i in range(begin, end):
-                misses[e * pitch + i - begin] += biases[entries[head, i] >> 1]
     for at in range(np.uintp(0), used, np.uintp(WIDE)):
         _judge(misses, costs, at)
     for e in range(examples):
@@ -245,29 +227,15 @@ def _learn_group(
         begins = e * pitch  # each half is weighted alone
         lower = weighed(_sum(costs, begins, begins + middle), weight, b + e)
         loss[b + e] = lower + weighed(_sum(costs, begins + middle, begins + count), weight, b + e)
-    _pace(
-        moves, misses, pitch, biases, squares, bias_squares, hidden, b, examples, entries, head, begin, end, rate,
-    )  # fmt: skip
-    plain = squares is None
-    if plain:
-        for at in range(used):
-            costs[at] = rate * misses[at]
+    for at in range(used):
+        costs[at] = rate * misses[at]
     for d in range(0, width, lanes(tiles, TILE)):
         here = min(lanes(tiles, TILE), width - d)
         for e in range(np.uintp(0), examples, np.uintp(2)):
             two = e + np.uintp(1) < examples
             _collect(grad, b + e, two, misses, e, pitch, tiles, nodes, columns, middle, count, d, here)
-        if plain:
-            for n in range(np.uintp(0), count, np.uintp(2)):
-                _move_two(
-                    rows, costs, pitch, tiles, nodes, columns, examples, entries, head, begin, n, count, rate, d, here
-                )
-    if not plain:
-        for d in range(0, width, LANES):
-            _move_rows(
-                rows, squares, misses, moves, pitch, hidden, b, examples, entries, head, begin, end, rate, d,
-                min(LANES, width - d),
-            )  # fmt: skip
+        for n in range(np.uintp(0), count, np.uintp(2)):
+            _move_two(rows, costs, pitch, tiles, nodes, columns, examples, entries, head, begin, n, count, d, here)
 
 
 @inlined(error_model="numpy", fastmath={"reassoc", "contract"})
@@ -285,53 +253,6 @@ def _sum(costs, first, last):
     for at in range(first, last):
         summed += costs[at]
     return summed
-
-
-@inlined()
-def _pace(
-    moves, misses, pitch, biases, squares, bias_squares, hidden, b, examples, entries, head, begin, end, rate,
-):  # fmt: skip
-    """Writes the factor of each row's update, and updates the biases; moves None: all factors are 1."""
-    if moves is not None:
-        for i in range(begin, end):
-            row, pull = entries[head, i] >> 1, ZERO
-            for e in range(examples):
-                pull += misses[e * pitch + i - begin]
-            square = _square(misses, i - begin, pitch, hidden, b, examples, pull, biases)
-            push = hidden.dtype.type(1)
-            move = paced(push, squares, row, square / hidden.dtype.type(size(hidden.shape[1], biases)))
-            move_bias(biases, bias_squares, row, push * pull, move * pull, rate)
-            moves[0, i - begin] = move
-
-
-@inlined()
-def _square(misses, place, pitch, hidden, b, examples, pull, biases):
-    """Returns the squared length of a row's gradient and its bias's gradient, `pull`."""
-    zero, width = splat(hidden.dtype.type(0)), hidden.shape[1]
-    summed = zero
-    for d in range(0, width, LANES):
-        part = zero
-        for e in range(examples):
-            h = load_row(hidden, b + e, d, min(LANES, width - d))
-            part = multiply_add(splat(misses[e * pitch + place]), h, part)
-        summed = multiply_add(part, part, summed)
-    if biases is None:
-        return total(summed)
-    return total(summed) + pull * pull
-
-
-@inlined()
-def _move_rows(rows, squares, misses, moves, pitch, hidden, b, examples, entries, head, begin, end, rate, d, count):
-    """Updates columns d to d + count of the rows by a rule that keeps squares."""
-    for i in range(begin, end):
-        row = entries[head, i] >> 1
-        w = load_row(rows, row, d, count)
-        step = paced_by(scale_of(rate, squares), moves, 0, i - begin)
-        g = splat(hidden.dtype.type(0))
-        for e in range(examples):
-            g = multiply_add(splat(step * misses[e * pitch + i - begin]), load_row(hidden, b + e, d, count), g)
-        w = pushed(w, splat(hidden.dtype.type(1)), g, squares, row, d, count, rate)
-        store_row(rows, row, d, w, count)
 
 
 @inlined()
@@ -395,7 +316,7 @@ def _pull(misses, e, pitch, tiles, nodes, columns, first, last, d):
 
 
 @inlined()
-def _move_two(rows, steps, pitch, tiles, nodes, columns, examples, entries, head, begin, n, last, rate, d, count):
+def _move_two(rows, steps, pitch, tiles, nodes, columns, examples, entries, head, begin, n, last, d, count):
     """Updates columns d to d + count of nodes n and n + 1 by plain SGD; steps: errors times the rate."""
     at, size = nodes + n * columns + d, lanes(tiles, TILE)
     w0, w1 = load(tiles, at, size, TILE), load(tiles, at + columns, size, TILE)

@@ -20,7 +20,7 @@ from numpy.typing import DTypeLike, NDArray
 from gpu.runtime.array import Array, Guard, Held, Shape, adopt
 from gpu.runtime.memory import PART, Behind, Block, Pool, Staging
 from gpu.runtime.owner import DeviceError, Owner, Translated, failed
-from gpu.runtime.queues import Event, Inline, Queue, Recorder, copy, current, fill_bytes, here, libcuda, scratch
+from gpu.runtime.queues import Event, Inline, Queue, Recorder, copy, current, here, libcuda, scratch
 
 __all__ = [
     "Device",
@@ -31,7 +31,6 @@ __all__ = [
     "copy",
     "current",
     "failed",
-    "fill_bytes",
     "scratch",
     "too_old",
 ]

@@ -37,18 +37,6 @@ extern "C" __global__ void momentum(float *weights, float *velocity, float *grad
     });
 }
 
-// squares += g^2; weights -= rate g / (root of squares + epsilon)
-extern "C" __global__ void adagrad(float *weights, float *squares, float *grad, const float *factor, float rate, float scale,
-                                   float decay, float epsilon, int64 size)
-{
-    scale = cut(scale, factor);
-    sweep<1, true>(weights, squares, nullptr, grad, size, [=](float &w, float &s, float &, float &g) {
-        const float slope = fmaf(scale, g, decay * w);
-        s = fmaf(slope, slope, s);
-        w -= rate * slope / (sqrtf(s) + epsilon);
-    });
-}
-
 // mean and squares follow g and g^2; weights <- keep weights - rate mean / (root of squares * unbias + epsilon)
 extern "C" __global__ void adam(float *weights, float *mean, float *squares, float *grad, const float *factor, float rate,
                                 float scale, float keep, float decay, float first, float first_rest, float second,

@@ -12,7 +12,6 @@ from gpu.runtime.array import Array
 THREADS = 256
 PART, BLOCKS = 4096, 1024  # norm: minimum number of squares per part, maximum number of parts
 NEAR = 1e-6  # added to the norm, as in torch.nn.utils.clip_grad_norm_
-ADAGRAD = 1e-10  # added to the root, as in torch.optim.Adagrad
 ADAM = 1e-8  # added to the root, as in torch.optim.Adam
 
 
@@ -56,12 +55,6 @@ def descend(
         _sweep("sgd", "PPPffq", weights, grad, factor, rate, shrink, weights.size)
         return
     _sweep("momentum", "PPPPfffq", weights, velocity, grad, factor, rate, momentum, shrink, weights.size)
-
-
-def adagrad(weights: Array, squares: Array, grad: Array, move: Any) -> None:
-    """squares <- squares + g^2; weights <- weights - rate g / (root of squares + 1e-10); grad <- 0. See the contract."""
-    scalars = (move.rate, move.scale, move.decay, ADAGRAD, weights.size)
-    _sweep("adagrad", "PPPPffffq", weights, squares, grad, _factor(move), *scalars)
 
 
 def adam(

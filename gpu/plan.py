@@ -111,16 +111,6 @@ class Plan:
         bytes_: np.ndarray = FLOAT * (batch * (n + 2 * h + 2 * o) + np.maximum(parts.max(0), threads // 32) + 3)
         return bytes_
 
-    def describe(self, batch: int) -> str:
-        """Describes the kernels and their numbers of units in one line."""
-        bins = self.bins(batch)
-        if bins is None:
-            return f"{len(self):,} units by GEMM: shared memory is too small for the largest with {batch} examples"
-        return "; ".join(
-            f"{bin.many:,} units {bin.kind} in {bin.shared / 1024:.1f} KiB of shared memory, {bin.blocks} a multiprocessor"
-            for bin in bins
-        )
-
     def _sort(self, batch: int) -> list[Bin] | None:
         n, h, o = self.sizes
         size = h * (n + 1) + o * (h + 1)

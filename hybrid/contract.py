@@ -44,9 +44,6 @@ class Queue(Protocol):
         but always before a wait for the event returns.
         """
 
-    def copy(self, target: Array, source: Array, after: Sequence[Event] = (), note: Note | None = None) -> Event:
-        """Copies an array into another one; free if both are the same."""
-
     def close(self) -> None:
         """Completes the submitted work."""
 
@@ -243,9 +240,6 @@ class Optimiser(Protocol):
         decay and cut the bytes are those of Units.update.
         """
 
-    def adagrad(self, weights: Array, squares: Array, grad: Array, move: Move) -> None:
-        """Computes squares <- squares + g^2; weights <- weights - rate g / (sqrt(squares) + 1e-10) (Duchi et al. 2011)."""
-
     def adam(
         self, weights: Array, mean: Array, squares: Array, grad: Array, move: Move, betas: tuple[float, float],
         updates: int, decoupled: bool,
@@ -354,16 +348,12 @@ class SampledSoftmax(Protocol):
         self, grad: Array, loss: Array, learned: Learned, work: Any, count: int, hidden: Array, target: Array,
         weight: Array | None, rate: float,
     ) -> Array:  # fmt: skip
-        """Computes `step` with `count` negatives drawn before."""
-
-    def step(
-        self, grad: Array, loss: Array, learned: Learned, work: Any, sampler: Any, hidden: Array, target: Array,
-        weight: Array | None, rate: float, seed: int, tick: int,
-    ) -> Array:  # fmt: skip
         """Writes grad (B, D) = d loss / d hidden and loss (B,) in nats; updates rows by the gradient summed over B.
 
-        weight as in Softmax.step. The draws are determined by seed and tick. Returns the negatives: distinct class ids, valid
-        until the next step.
+        count   of negatives that `draw` wrote to the scratch
+        weight  as in Softmax.step
+
+        Returns the negatives: distinct class ids, valid until the next `draw`.
         """
 
 
@@ -445,9 +435,6 @@ class Head(Protocol):
 
     def log_prob(self, out: Array, learned: Learned, work: Any, slot: Array, hidden: Array, target: Array) -> None:
         """Computes out[b] = log p(the slot of target[b] | hidden[b])."""
-
-    def add(self, out: Array, part: Array) -> None:
-        """Computes out += part; shapes are equal."""
 
 
 class State(NamedTuple):

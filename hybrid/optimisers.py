@@ -7,7 +7,7 @@ from typing import Any
 
 from . import check
 
-TRUNK = ("sgd", "adagrad", "adam", "adamw")  # of dense weights
+TRUNK = ("sgd", "adam", "adamw")  # of dense weights
 ROWS = ("sgd", "row-adagrad", "adagrad")  # of sparsely updated rows
 
 
@@ -65,13 +65,13 @@ class SGD(Dense):
 
 
 @dataclass(frozen=True)
-class Adagrad(Dense):
-    """Adagrad (Duchi et al. 2011)."""
+class Adagrad(Optimiser):
+    """Adagrad (Duchi et al. 2011), one sum of squares per number: for embeddings and readouts."""
 
 
 @dataclass(frozen=True)
 class RowAdagrad(Optimiser):
-    """Row-wise Adagrad, one sum of squares per row instead of per number: for embeddings and readouts."""
+    """Row-wise Adagrad, one sum of squares per row: for embeddings and readouts."""
 
 
 @dataclass(frozen=True)

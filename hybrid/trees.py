@@ -14,9 +14,8 @@ from . import check
 if TYPE_CHECKING:
     from cpu.tree.tree import Tree
 
-SPLITS = ("free", "equal")
 DEEPEST = 1024  # maximum path length; a step needs as many scratch numbers per example
-SLACK = 3  # a tree of free splits has paths of at most SLACK * log2 V nodes
+SLACK = 3  # a clustered tree has paths of at most SLACK * log2 V nodes
 
 
 def huffman(counts: Any) -> "Tree":
@@ -33,23 +32,25 @@ def balanced(classes: int) -> "Tree":
     return tree.balanced(check.classes(classes))
 
 
-def clustered(vectors: Any, counts: Any = None, *, splits: str = "free", seed: int = 0) -> "Tree":
+def clustered(vectors: Any, counts: Any = None, *, seed: int = 0) -> "Tree":
     """Returns a tree by repeated 2-means over the vectors (V, D): similar classes share nodes.
 
     counts  (V,) class frequencies; None: uniform. They only affect how threads share the work
-    splits  "free": cuts between the most dissimilar; frequent classes may be deep, but paths have at most 3 log2 V nodes.
-            "equal": cuts into halves, all paths are about log2 V nodes long
     seed    selects one of many similar trees
+
+    Cuts are between the most dissimilar classes. Frequent classes may be deep, but paths have at most 3 log2 V nodes.
 
     Prabhu et al. 2018, "Parabel".
     """
-    from cpu.tree import clusters
+    from cpu.tree import clusters, tree
 
-    rows, masses = _checked(vectors, counts)
-    seed = check.whole("seed", seed, 0, 2**63 - 1)
-    free = check.choice("splits", splits, SPLITS) == "free"
-    cuts = clusters.Cuts(masses, 1.0, deepest(len(rows))) if free else None
-    return _tree(*clusters.binary(rows, cuts, seed=seed), counts)
+    rows = np.asarray(check.unmasked("vectors", vectors))
+    if rows.ndim != 2 or rows.dtype.kind not in "fiu" or not rows.shape[1]:
+        raise ValueError(f"vectors: found {rows.dtype} {rows.shape}, expected numbers (V, D), a row a class")
+    check.classes(len(rows))
+    check.finite("vectors", rows := np.ascontiguousarray(rows, np.float32))
+    known, seed = _counts(counts, len(rows)), check.whole("seed", seed, 0, 2**63 - 1)
+    return tree.of_pointers(*clusters.binary(rows, deepest(len(rows)), seed=seed), known)
 
 
 def from_parents(parents: Any, leaf: Any, counts: Any = None) -> "Tree":
@@ -105,7 +106,7 @@ def met(counts: np.ndarray) -> np.ndarray:
 
 
 def deepest(classes: int) -> int:
-    """Returns the maximum path length of a tree with free splits, or of one to which classes are added."""
+    """Returns the maximum path length of a clustered tree, or of one to which classes are added."""
     return SLACK * max((classes - 1).bit_length(), 1)
 
 
@@ -120,13 +121,3 @@ def _counts(counts: Any, classes: int) -> np.ndarray:
     if made.shape != (classes,):
         raise ValueError(f"counts: found {made.size}, expected {classes}, one a class")
     return made
-
-
-def _checked(vectors: Any, counts: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the vectors as float32, and smoothed class frequencies."""
-    rows = np.asarray(check.unmasked("vectors", vectors))
-    if rows.ndim != 2 or rows.dtype.kind not in "fiu" or not rows.shape[1]:
-        raise ValueError(f"vectors: found {rows.dtype} {rows.shape}, expected numbers (V, D), a row a class")
-    check.classes(len(rows))
-    check.finite("vectors", rows := np.ascontiguousarray(rows, np.float32))
-    return rows, met(_counts(counts, len(rows)))

@@ -172,7 +172,7 @@ class Machine:
         queue = self.device.queue("fill", 1)
         for first in range(some.size, array.size, some.size):
             part = flat[first : first + some.size]
-            queue.copy(part, flat[: part.size])
+            queue.run(self.device.copy, part, flat[: part.size])
         queue.close()
         return array
 

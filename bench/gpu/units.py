@@ -78,7 +78,8 @@ def _ours(found: Contest, problem: Problem) -> None:
     written = (loss, y, hidden, weights, velocity, y_grad, hidden_grad)
     read = (plan, x, target, RATE, problem.momentum, ACTIVATION)
     memory["total"] = sum(memory.values())
-    more = {"bytes_per_parameter": problem.counted, "memory": memory, "variant": plan.describe(batch)}
+    kinds = "; ".join(f"{each.many:,} units {each.kind}" for each in plan.bins(batch) or []) or "units by GEMM"
+    more = {"bytes_per_parameter": problem.counted, "memory": memory, "variant": kinds}
 
     def sampled(array: Any) -> np.ndarray:
         return np.concatenate([device.to_host(array[begin:end]) for begin, end in problem.spans()])

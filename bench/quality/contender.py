@@ -62,8 +62,8 @@ Space = dict[str, Draw]
 
 OPTIMISERS = Among(("sgd", "row-adagrad", "adagrad"))
 TRUNK: Space = {
-    "trunk_optimiser": Among(("sgd", "adagrad", "adam")),
-    "trunk_rate": By("trunk_optimiser", {"sgd": Log(0.02, 0.5), "adagrad": Log(0.003, 0.1), "adam": Log(3e-4, 0.01)}),
+    "trunk_optimiser": Among(("sgd", "adam")),
+    "trunk_rate": By("trunk_optimiser", {"sgd": Log(0.02, 0.5), "adam": Log(3e-4, 0.01)}),
     "trunk_decay": Among((0.0, 0.0, 1e-5, 1e-4)),
     "dropout": Among((0.0, 0.0, 0.1, 0.3)),
 }

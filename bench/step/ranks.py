@@ -254,7 +254,7 @@ def steps(batch: int, classes: int, micro_batches: int, ticks: int, repeat: int)
     engine = make_engine(feed, "tree", 1, micro_batches=micro_batches, route=ranked(group))
     running = engine.run(feed)
     for sample in range(-1, repeat):  # the first warms up
-        group.barrier()
+        group.greatest(0)  # waits for all ranks
         start = time.perf_counter()
         for _ in itertools.islice(running, ticks):
             pass
@@ -276,7 +276,7 @@ def timed(group: Group, once: Callable[[], Any], repeat: int) -> list[float]:
     group.share(turns)
     samples = np.empty(repeat)
     for sample in range(repeat):
-        group.barrier()
+        group.greatest(0)  # waits for all ranks
         start = time.perf_counter()
         for _ in range(turns[0]):
             once()

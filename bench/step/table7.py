@@ -19,7 +19,8 @@ import numpy as np
 import cpu  # noqa: F401  # says how threads wait, before PyTorch reads it
 from bench.harness import report
 from bench.harness.measure import Work, append, measure, peer
-from cpu.tree.tree import huffman, path
+from bench.oracles.tree import path
+from cpu.tree.tree import huffman
 from gpu.runtime.available import unavailable
 from hybrid import MLP, SGD, Embedding, Engine, FullReadout, Pipeline, TreeReadout
 from hybrid.backend import choose

@@ -14,11 +14,11 @@ import numpy as np
 
 from bench.harness.measure import Work, append, measure, peer, show
 from bench.oracles import tree as tree_task
-from bench.oracles.tree import BATCH, RATE, TRUNKS, WIDTH, learned
+from bench.oracles.tree import BATCH, RATE, TRUNKS, WIDTH, learned, path
 from bench.step import softmax
 from cpu import tree_softmax
 from cpu.runtime.memory import empty
-from cpu.tree.tree import Tree, huffman, path
+from cpu.tree.tree import Tree, huffman
 from hybrid.contract import Learned
 
 

@@ -116,14 +116,6 @@ def scale_of(rate, squares):
 
 
 @inner
-def paced_by(step, moves, thread, place):
-    """Returns step * moves[thread, place]; moves None: all factors are 1."""
-    if moves is None:
-        return step
-    return step * moves[thread, place]
-
-
-@inner
 def pushed(w, push, along, squares, row, d, count, rate):
     """Returns columns d to d + count of a row, `w`, after its update by push * along; along: already times `scale_of`."""
     if squares is None:

@@ -2,14 +2,11 @@
 
 A segment of classes is sorted along the difference of two centres, and cut. The two sides give new centres and a new order, a
 few times. As in Prabhu et al. 2018, "Parabel: Partitioned Label Trees for Extreme Classification with Application to Dynamic
-Search Advertising", where the cut is in the middle. The other cuts trade similarity against code length, after Baharav et al.
-2021, "Enabling Efficiency-Precision Trade-offs for Label Trees in Extreme Classification".
+Search Advertising", where the cut is in the middle. A tree is cut between the most dissimilar classes along the order instead.
 
 One thread splits a segment, with a seed that depends only on the segment: bit-identical at any number of threads. A zero vector
 resembles no other, and of equal vectors the lower class comes first. If all are equal, the cut is in the middle.
 """
-
-from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -20,22 +17,6 @@ from cpu.vectors.splitmix import GOLDEN, mix
 
 ROUNDS = 8  # maximum number of 2-means iterations; most segments converge after four or five
 SAMPLE = 16384  # larger segments compute the centres from about this many evenly spaced classes
-NO_MASSES, DEEP = np.empty(0), 62  # for cuts in the middle
-
-
-class Cuts(NamedTuple):
-    """The rule that cuts the splits of a tree.
-
-    masses   (V,) above 0: the frequency of each class
-    quality  1: cut between the most dissimilar classes along the order. 0: cut where both sides are equally frequent, for short
-             paths. Between: maximise quality * (share of the variance along the order that the cut explains) + (1 - quality)
-             * (bits of the turn)
-    depth    maximum number of nodes on a path
-    """
-
-    masses: np.ndarray
-    quality: float
-    depth: int
 
 
 def equal(vectors: ArrayLike, parts: int, *, seed: int = 0) -> Array:
@@ -55,27 +36,26 @@ def equal(vectors: ArrayLike, parts: int, *, seed: int = 0) -> Array:
         middle = (first + last) // 2
         wide = last - first > 1
         begin, end, cut = at[first[wide]], at[last[wide]], at[middle[wide]]
-        _split(order, unit, begin, end, cut, _seeds(seed, begin, end), NO_MASSES, 1.0, classes)
+        _split(order, unit, begin, end, cut, _seeds(seed, begin, end), False, classes)
         first, last = np.sort(np.concatenate([first, middle[wide]])), np.sort(np.concatenate([last, middle[wide]]))
     part[order] = np.repeat(np.arange(parts, dtype=np.int32), np.diff(at))
     return part
 
 
-def binary(vectors: ArrayLike, cuts: Cuts | None = None, *, seed: int = 0) -> tuple[Array, Array]:
+def binary(vectors: ArrayLike, depth: int, *, seed: int = 0) -> tuple[Array, Array]:
     """Builds a tree over V >= 2 classes: leaf_up and node_up of `cpu.tree.tree.Tree`, numbered breadth first.
 
-    cuts  None: every segment is cut in the middle, and all paths are about log2 V long
+    depth  maximum number of nodes on a path
     """
     unit = _unit(vectors)
     order = np.arange(len(unit), dtype=np.int32)
     leaf_up, node_up = np.empty(len(unit), np.int32), np.empty(len(unit) - 1, np.int32)
     begin, end, up = np.array([0]), np.array([len(unit)]), np.array([-1], np.int32)
-    masses, quality, depth = cuts or Cuts(NO_MASSES, 1.0, DEEP)
     level = node = 0
     while begin.size:
-        cut = (begin + end + 1) // 2
+        cut = np.empty_like(begin)
         widest = min(2 ** max(depth - level - 1, 0), len(unit))
-        _split(order, unit, begin, end, cut, _seeds(seed, begin, end), masses, quality, widest)
+        _split(order, unit, begin, end, cut, _seeds(seed, begin, end), True, widest)
         numbers = np.arange(node, node + begin.size, dtype=np.int32)
         node_up[numbers] = up
         up = np.ravel(np.column_stack([2 * numbers, 2 * numbers + 1]))
@@ -104,22 +84,22 @@ def _seeds(seed: int, begin: Array, end: Array) -> Array:
 
 
 @launched(parallel=True)
-def _split(order, unit, begin, end, cut, seeds, masses, quality, widest):
+def _split(order, unit, begin, end, cut, seeds, free, widest):
     """Sorts the classes of every segment so that the first cut - begin are similar.
 
-    With masses (V,) the cut is computed and written: no side has more classes than `widest`.
+    free  True: the cut is computed and written: no side has more classes than `widest`
     """
     for s in numba.prange(begin.size):
         ids, left = order[begin[s] : end[s]], cut[s] - begin[s]
-        cut[s] = begin[s] + _part(ids, unit, left, seeds[s], masses, quality, widest)
+        cut[s] = begin[s] + _part(ids, unit, left, seeds[s], free, widest)
 
 
 # Loops instead of array expressions, which take Numba ten seconds more to compile.
 
 
 @called()
-def _part(ids, unit, left, seed, masses, quality, widest):
-    """Sorts the classes of one segment; returns the number on the left, which without masses is `left`."""
+def _part(ids, unit, left, seed, free, widest):
+    """Sorts the classes of one segment; returns the number on the left, which is `left` unless the cut is free."""
     count = ids.size
     some = _every(ids, max(1, count // SAMPLE))
     key, centre = np.empty(count, np.float32), _begin(unit, some, seed)
@@ -127,8 +107,8 @@ def _part(ids, unit, left, seed, masses, quality, widest):
     for _ in range(ROUNDS):
         _project(key, unit, some, centre)
         ranked = np.argsort(-key[: some.size], kind="mergesort")
-        if masses.size:
-            near = _best_cut(key, ranked, some, masses, quality, some.size)
+        if free:
+            near = _best_cut(key, ranked, some.size)
         else:
             near = max(1, left * some.size // count)
         if not _moved(side, ranked, near):
@@ -136,8 +116,8 @@ def _part(ids, unit, left, seed, masses, quality, widest):
         _centre(centre, unit, some, side)
     _project(key, unit, ids, centre)
     ranked = np.argsort(-key, kind="mergesort")
-    if masses.size:
-        left = _best_cut(key, ranked, ids, masses, quality, widest)
+    if free:
+        left = _best_cut(key, ranked, widest)
     before = _every(ids, 1)
     for rank in range(count):
         ids[rank] = before[ranked[rank]]
@@ -203,26 +183,24 @@ def _centre(centre, unit, ids, side):
 
 
 @called()
-def _best_cut(key, ranked, ids, masses, quality, widest):
-    """Returns the number of classes on the left, by falling key; see `Cuts`. ranked: indices into `ids` by falling key."""
+def _best_cut(key, ranked, widest):
+    """Returns the number of classes on the left, by falling key, for which the cut explains most of the variance of the keys.
+
+    ranked  indices by falling key
+    """
     count = ranked.size
-    mean, whole, spread = 0.0, 0.0, 0.0
+    mean, spread = 0.0, 0.0
     for i in range(count):
         mean += key[ranked[i]] / count
-        whole += masses[ids[ranked[i]]]
     for i in range(count):
         spread += (key[ranked[i]] - mean) ** 2
     fewest = max(1, count - widest)
     best, cut = -1.0, count // 2
-    above, before = 0.0, 0.0  # left side: sum of the keys minus their mean; mass
+    above = 0.0  # left side: sum of the keys minus their mean
     for left in range(1, count):
         above += key[ranked[left - 1]] - mean
-        before += masses[ids[ranked[left - 1]]]
         if fewest <= left <= count - fewest:
             likeness = above * above * count / (left * (count - left) * spread) if spread > 1e-9 else 0.0
-            share = before / whole
-            bits = -(share * np.log2(share) + (1 - share) * np.log2(1 - share)) if 0 < share < 1 else 0.0
-            score = quality * likeness + (1 - quality) * bits
-            if score > best:
-                best, cut = score, left
+            if likeness > best:
+                best, cut = likeness, left
     return cut if best > 0 else count // 2

@@ -57,16 +57,6 @@ def balanced(classes: int) -> Tree:
     return of_pointers(leaf_up, up[: classes - 1].copy(), np.ones(classes))
 
 
-def path(tree: Tree, leaf: int) -> list[tuple[int, int]]:
-    """Returns the (node, turn) pairs from the root to a class; for tests and debugging, kernels climb on their own."""
-    steps = []
-    up = int(tree.leaf_up[leaf])
-    while up >= 0:
-        steps.append((up // 2, up % 2))
-        up = int(tree.node_up[up // 2])
-    return steps[::-1]
-
-
 @launched()
 def levels(node_up):
     """Returns the depth of each node; numbered breadth first."""

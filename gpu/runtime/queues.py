@@ -1,4 +1,4 @@
-"""Queues over CUDA streams and their events, and the operations of queued work: copy, fill_bytes, scratch."""
+"""Queues over CUDA streams and their events, and the operations of queued work: copy, scratch."""
 
 import contextlib
 import ctypes
@@ -145,10 +145,6 @@ class Queue:
         elif event.queue is not self:
             self.stream.wait_for_event(event.mark())
 
-    def copy(self, target: Any, source: Any, after: Sequence[Any] = (), note: Note | None = None) -> Event:
-        """Copies between page-locked host memory and the device, or within either; shapes may differ, byte counts may not."""
-        return self.run(copy, target, source, after=after, note=note)
-
     def within(self, stream: int, work: Callable[..., Any], *arguments: Any) -> None:
         """Launches work after another library's work so far on its CUDA stream; later work there waits for it."""
 
@@ -188,7 +184,10 @@ def current() -> Queue:
 
 
 def copy(target: Any, source: Any) -> None:
-    """Copies on the current queue, between host and device or within the device; ValueError unless byte counts are equal."""
+    """Copies on the current queue, between page-locked host memory and the device, or within the device.
+
+    Shapes may differ; ValueError unless byte counts are equal.
+    """
     import pycuda.driver as driver
 
     stream = current().stream
@@ -204,26 +203,13 @@ def copy(target: Any, source: Any) -> None:
         driver.memcpy_dtod_async(target.pointer, source.pointer, source.nbytes, stream)
 
 
-def fill_bytes(target: Array, value: int) -> None:
-    """Sets every byte of a device array, on the current queue."""
-    import pycuda.driver as driver
-
-    if target.nbytes:
-        driver.memset_d8_async(target.pointer, value, target.nbytes, current().stream)
-
-
-def scratch(name: str, shape: Shape, dtype: DTypeLike, zero: bool = False) -> Array:
-    """Returns named memory of the current queue, kept for later calls with the same name.
-
-    zero  new memory is zeroed; users must leave it zeroed
-    """
+def scratch(name: str, shape: Shape, dtype: DTypeLike) -> Array:
+    """Returns named memory of the current queue, kept for later calls with the same name."""
     queue = current()
     wanted = Array(0, shape, dtype, None)
     found = queue.scratch.get(name)
     if found is None or found.nbytes < wanted.nbytes:
         found = queue.scratch[name] = queue.device.empty(wanted.nbytes, np.uint8)
-        if zero:
-            fill_bytes(found, 0)
     return Array(found.pointer, wanted.shape, wanted.dtype, found.keep, found.ordinal)
 
 

@@ -27,7 +27,8 @@ class Pipeline:
     overlap        True: dense and sparse stages run concurrently and share the threads; False: sequentially on all threads;
                    None: both are measured in the first steps and the faster is kept. Results are the same.
     update         "online": rows and readout are updated per example (per run of equal targets), not per batch, as in
-                   word2vec; without a trunk, for a tree or negative sampling. One thread trains, another prepares batches
+                   word2vec; without a trunk, for a tree or negative sampling under plain SGD without biases. One thread
+                   trains, another prepares batches
     route          returns the route of its batches (None: single-process); hybrid/mpi/engine.py has one for several processes
 
     Raises ValueError for numbers out of range, and for an unknown update.
@@ -181,7 +182,7 @@ def _check_online(engine: "Engine") -> None:
     if not getattr(engine.readout, "online", False):
         raise ValueError(
             f"{found} with this {getattr(engine.readout, 'kind', 'kind of')} readout, expected a tree with the mode "
-            "'deterministic', or a sampled one with the loss 'logistic', on the CPU; or 'batch'"
+            "'deterministic', or a sampled one with the loss 'logistic', on the CPU, with plain SGD and no biases; or 'batch'"
         )
     if not getattr(embedding, "rows", 0) or embedding.per_example != 1 or embedding.bags not in (None, "undivided"):
         raise ValueError(f"{found}, expected an embedding with one id an example, or with bags='undivided'; or 'batch'")

@@ -105,10 +105,14 @@ def complete(chosen: dict[str, Any], explicit: dict[str, Any]) -> dict[str, Any]
 
 
 def update(options: Mapping[str, Any]) -> str:
-    """Returns when rows move: "online", after each example, if the readout supports it and no option concerns batches."""
+    """Returns when rows move: "online", after each example, if the readout supports it and no option concerns batches.
+
+    Such a readout uses plain SGD, without biases.
+    """
+    plain = options["readout_optimiser"] == "sgd" and not options["biases"]
     logistic = options["readout"] == "sampled" and options["loss"] in (None, "logistic")
     tree = options["readout"] == "tree" and options["mode"] == "deterministic"
-    return "online" if (logistic or tree) and not options["delay"] else "batch"
+    return "online" if plain and (logistic or tree) and not options["delay"] else "batch"
 
 
 def evaluate(run: Trained, given: dict[str, Any]) -> dict[str, Any]:

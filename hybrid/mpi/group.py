@@ -36,11 +36,6 @@ class Group(SingleRank):
             self._comm: Any = MPI.COMM_WORLD.Dup()  # separates messages of different groups
             watch()
 
-    def barrier(self) -> None:
-        """Waits until all ranks have called it."""
-        if self.size > 1:
-            _until(self._comm.Ibarrier().Test)
-
     def most(self, numbers: np.ndarray) -> None:
         """Replaces each element of an array by the maximum over ranks, such as for flags."""
         if self.size > 1:

@@ -162,8 +162,8 @@ class SampledReadout(FullReadout):
 
     @property
     def online(self) -> bool:
-        """True if it can learn online: rows do not share their negatives."""
-        return self.loss == "logistic"
+        """True if it can learn online: rows do not share their negatives, and use plain SGD."""
+        return self.loss == "logistic" and self.optimiser == "sgd" and not self.biased
 
     def learn_online(self, grad: Any, loss: Any, hidden: Any, inputs: Any, target: Any, weight: Any) -> None:
         from cpu import words

@@ -137,8 +137,8 @@ class TreeReadout(Base):
 
     @property
     def online(self) -> bool:
-        """True if it can learn online: on the CPU."""
-        return not (self.beside or self.mode == "batch")
+        """True if it can learn online: on the CPU, by plain SGD."""
+        return not (self.beside or self.mode == "batch" or self.biased) and self.optimiser == "sgd"
 
     def learn_online(self, grad: Any, loss: Any, hidden: Any, inputs: Any, target: Any, weight: Any) -> None:
         """Learns from a batch and the rows that it reads, unchecked and in any `mode`; see Base.step_online."""

@@ -17,8 +17,8 @@ from ..settings import number, option, positive
 from . import Gradient, Stages
 
 ACTIVATIONS = ("logistic", "rational", "tanh", "relu", "linear")
-RATES = {"sgd": 0.1, "adagrad": 0.01, "adam": 0.001, "adamw": 0.001}
-NO_MOMENTUM = dict.fromkeys(("adagrad", "adam", "adamw"))
+RATES = {"sgd": 0.1, "adam": 0.001, "adamw": 0.001}
+NO_MOMENTUM = dict.fromkeys(("adam", "adamw"))
 USUAL_RATES = {name: RATES[name] for name in NO_MOMENTUM}  # of the command line
 
 
@@ -33,15 +33,15 @@ class MLP(Stages):
 
     A hidden layer is: linear -> activation -> dropout; the last one: linear -> activation.
 
-    optimiser   "sgd", "adagrad", "adam", "adamw", or one with its numbers: SGD(0.05, momentum=0.9), Adam(0.001, betas=(0.9,
-                0.99)), AdamW(decay=0.1, clip=1.0); its rate is a step on the mean of the loss over a batch (default: 0.1, of
-                Adagrad 0.01, of Adam and AdamW 0.001)
+    optimiser   "sgd", "adam", "adamw", or one with its numbers: SGD(0.05, momentum=0.9), Adam(0.001, betas=(0.9, 0.99)),
+                AdamW(decay=0.1, clip=1.0); its rate is a step on the mean of the loss over a batch (default: 0.1, of Adam and
+                AdamW 0.001)
     seed        draws weights and dropout: uniform weights of variance 2 / (fan in + fan out), or 2 / fan in under relu
 
     pickle and copy make a trunk with its own parameters, which is not yet placed.
 
-    Memory: 8 bytes per weight (itself and its gradient) and 4 for each state of the optimiser: sgd 8, with momentum 12, adagrad
-    12, adam 16; an example in flight takes 8 bytes per activation. Raises ValueError for contradictory or invalid settings.
+    Memory: 8 bytes per weight (itself and its gradient) and 4 for each state of the optimiser: sgd 8, with momentum 12, adam
+    16; an example in flight takes 8 bytes per activation. Raises ValueError for contradictory or invalid settings.
     """
 
     kind = "mlp"
@@ -185,7 +185,7 @@ def _initial(made: Sequence[Layer], rng: np.random.Generator) -> np.ndarray:
 class Optimiser:
     """The optimiser of a flat array of `size` weights, set by `settings`, by the formulas of PyTorch.
 
-    Its state has this many numbers per weight: SGD 0, with momentum 1, Adagrad 1, Adam and AdamW 2.
+    Its state has this many numbers per weight: SGD 0, with momentum 1, Adam and AdamW 2.
     """
 
     def __init__(self, settings: Dense, size: int):
@@ -193,8 +193,7 @@ class Optimiser:
         self.rate = RATES[self.name] if settings.rate is None else settings.rate
         self.decay, self.clip = settings.decay, settings.clip
         self.momentum = settings.momentum if isinstance(settings, SGD) else 0.0
-        states = {"adagrad": ["squares"], "adam": ["mean", "squares"], "adamw": ["mean", "squares"]}.get(self.name, [])
-        states = ["velocity"] if self.momentum else states
+        states = ["mean", "squares"] if self._betas else ["velocity"] if self.momentum else []
         self.state = {name: np.zeros(size, np.float32) for name in states}
         self.updates = np.zeros(1, np.int64)  # for Adam's bias correction
 
@@ -211,8 +210,6 @@ class Optimiser:
         move = Move(self.rate * scale, 1 / examples, self.decay, self._work)
         if self.name == "sgd":
             self._kernels.sgd(weights, self._state.get("velocity"), grad, move, self.momentum)
-        elif self.name == "adagrad":
-            self._kernels.adagrad(weights, self._state["squares"], grad, move)
         else:
             state, decoupled = (self._state["mean"], self._state["squares"]), self.name == "adamw"
             self._kernels.adam(weights, *state, grad, move, self._betas, int(self.updates[0]), decoupled)

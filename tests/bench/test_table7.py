@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from bench.harness import report
+from bench.oracles.tree import path
 from bench.report.sections.table7 import section
 from bench.step.table7 import BATCHES, FIRST, FULL, NETS, Feed, Rival, Row, Task, expected, first_weights, rows
-from cpu.tree.tree import huffman, path
+from cpu.tree.tree import huffman
 
 
 def test_the_parameters_of_nets_of_pytorch_are_those_published():

@@ -55,9 +55,9 @@ def test_a_failed_queue_does_no_more_work_and_fails_those_who_wait(queues):
 
 def test_copy_moves_between_two_arrays_and_leaves_one_array_alone(queues):
     source, target = np.arange(3), np.zeros(3, int)
-    queues[0].copy(target, source).wait()
+    queues[0].run(Device().copy, target, source).wait()
     assert target.tolist() == [0, 1, 2]
-    queues[0].copy(source, source).wait()
+    queues[0].run(Device().copy, source, source).wait()
     assert source.tolist() == [0, 1, 2]
 
 

@@ -5,8 +5,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+from bench.oracles.tree import path
 from cpu.tree import growth
-from cpu.tree.tree import balanced, huffman, of_pointers, path
+from cpu.tree.tree import balanced, huffman, of_pointers
 
 
 class Learned(NamedTuple):

@@ -17,7 +17,7 @@ def test_every_optimiser_follows_its_formula(kind, decay, most):
     check_formula(HOST, kind, SIZE, MOVE._replace(decay=decay), most)
 
 
-@pytest.mark.parametrize("kind", ["momentum", "adagrad", "adamw"])
+@pytest.mark.parametrize("kind", ["momentum", "adamw"])
 def test_the_number_of_threads_does_not_change_a_bit(kind, check_threads):
     weights = np.random.default_rng(0).normal(size=SIZE).astype(np.float32)
     check_threads(lambda: learn(HOST, kind, weights, gradients(SIZE), MOVE, 1.5).values())

@@ -10,28 +10,22 @@ import itertools
 import numpy as np
 import pytest
 
-from cpu import negative, sampled_softmax, softmax, tree_softmax, words
-from cpu.tree.logistic_rows import LONGEST, OWNERS
-from cpu.tree.tree import huffman, path
-from hybrid.contract import Learned
+from bench.oracles.tree import path
+from cpu import negative, sampled_softmax, softmax, tree_softmax
+from cpu.tree.logistic_rows import OWNERS
+from cpu.tree.tree import huffman
 from tests.support.drawn_ids import zipf
 from tests.support.visits import copied, drawn, learn_classes, learn_nodes
 
 CLASSES, WIDTH, BATCH = 40, 37, 30
 RATE = 0.2
-WAYS = {  # optimiser, biases
-    "row-adagrad": ("row-adagrad", True),
-    "adagrad": ("adagrad", True),
-    "sgd": ("sgd", True),
-    "adagrad without biases": ("adagrad", False),
-}
 TREE = huffman(1000 // np.arange(1, CLASSES + 1))
 
 
 def case(name, count=CLASSES):
     """What learns, hidden vectors, targets of which some follow each other, and weights, one of them 0."""
     rng = np.random.default_rng(len(name))
-    learned = drawn(rng, count, WIDTH, *WAYS[name])
+    learned = drawn(rng, count, WIDTH, name, True)
     learned.rows[:] /= 6
     hidden = rng.normal(size=(BATCH, WIDTH)).astype(np.float32)
     target = np.repeat(zipf(rng, CLASSES, BATCH // 3), 3).astype(np.int32)
@@ -52,13 +46,6 @@ def by_tree(grad, loss, learned, hidden, target, weight, rate):
     tree_softmax.step(grad, loss, learned, work, TREE, hidden, target, weight, rate)
 
 
-def by_groups(grad, loss, learned, hidden, target, weight, rate):
-    """Each example reads an input row of its own, which stands still."""
-    work = tree_softmax.workspace(*hidden.shape, TREE.depth, hidden.dtype)
-    inputs = words.Inputs(Learned(hidden.copy()), 0.0, None, np.arange(len(hidden), dtype=np.int32))
-    words.tree_step(grad, loss, np.empty_like(hidden), inputs, learned, work, TREE, target, weight, rate)
-
-
 def drawn_negatives(target):
     return np.random.default_rng(5).integers(0, CLASSES, (len(target), 6)).astype(np.int32)
 
@@ -77,34 +64,22 @@ def by_softmax(grad, loss, learned, hidden, target, weight, rate):
 def by_samples(grad, loss, learned, hidden, target, weight, rate):
     """All classes are drawn: the full softmax, but classes meet as negatives and as targets."""
     work = sampled_softmax.workspace(*hidden.shape, CLASSES, hidden.dtype)
-    sampler = sampled_softmax.log_uniform(CLASSES)
-    sampled_softmax.step(grad, loss, learned, work, sampler, hidden, target, weight, rate, 0, 0)
+    count = sampled_softmax.draw(work, sampled_softmax.log_uniform(CLASSES), CLASSES, target, 0, 0)
+    sampled_softmax.learn(grad, loss, learned, work, count, hidden, target, weight, rate)
 
 
 KERNELS = {
     "tree": by_tree,
-    "groups": by_groups,
     "negatives": by_negatives,
     "softmax": by_softmax,
     "samples": by_samples,
 }
-ROWS = {"tree": CLASSES - 1, "groups": CLASSES - 1}
+ROWS = {"tree": CLASSES - 1}
 
 
 def tree_oracle(learned, hidden, target, weight, rate):
     lists = [path(TREE, leaf) for leaf in target]
     return learn_nodes(learned, hidden, lists, weight, rate, [(b, b + 1) for b in range(len(target))])
-
-
-def groups_oracle(learned, hidden, target, weight, rate):
-    groups, first = [], 0
-    while first < len(target):
-        last = first + 1
-        while last < len(target) and target[last] == target[first] and last - first < LONGEST:
-            last += 1
-        groups.append((first, last))
-        first = last
-    return learn_nodes(learned, hidden, [path(TREE, leaf) for leaf in target], weight, rate, groups)
 
 
 def negatives_oracle(learned, hidden, target, weight, rate):
@@ -117,7 +92,6 @@ def negatives_oracle(learned, hidden, target, weight, rate):
 
 ORACLES = {
     "tree": tree_oracle,
-    "groups": groups_oracle,
     "negatives": negatives_oracle,
     "softmax": learn_classes,
     "samples": learn_classes,
@@ -134,8 +108,7 @@ def present(learned):
     [
         *itertools.product(KERNELS, ["row-adagrad"]),
         *itertools.product(["tree", "negatives", "softmax"], ["adagrad"]),
-        *itertools.product(["tree", "groups", "softmax", "samples"], ["sgd"]),
-        ("groups", "adagrad without biases"),
+        *itertools.product(["tree", "softmax", "samples"], ["sgd"]),
     ],
 )
 def test_a_step_is_that_of_plain_numpy(kernel, name):

@@ -9,7 +9,8 @@ from tests.support.softmaxes import problem
 def step(weights, hidden, target, sampler, negatives, rate=0.0, tick=0, seed=0):
     grad, loss = np.full_like(hidden, np.nan), np.full(len(hidden), np.nan, hidden.dtype)
     work = sampled_softmax.workspace(len(hidden), hidden.shape[1], negatives, hidden.dtype)
-    sampled_softmax.step(grad, loss, Learned(weights), work, sampler, hidden, target, None, rate, seed, tick)
+    count = sampled_softmax.draw(work, sampler, negatives, target, seed, tick)
+    sampled_softmax.learn(grad, loss, Learned(weights), work, count, hidden, target, None, rate)
     return grad, loss, work
 
 

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.oracles import tree as oracle
+from bench.oracles.tree import path
 from cpu.tree.logistic_rows import OWNERS
-from cpu.tree.tree import balanced, breadth_first, huffman, path, renumbered
+from cpu.tree.tree import balanced, breadth_first, huffman, renumbered
 
 COUNTS = st.lists(st.integers(0, 50), min_size=2, max_size=60)
 
@@ -126,5 +127,5 @@ def test_the_tree_that_numpy_makes_for_a_gpu_is_that_of_the_kernels(classes, law
     found, expected = oracle.huffman(counts), huffman(counts)
     for name in ("leaf_up", "node_up"):
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name), strict=True)
-    assert found.depth == expected.depth and oracle.path(found, 1) == path(expected, 1)
+    assert found.depth == expected.depth and path(found, 1) == path(expected, 1)
     np.testing.assert_array_equal(found.ranks(), expected.ranks(), strict=True)

@@ -5,6 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from bench.oracles.tree import path
 from cpu import negative, tree_softmax, words
 from cpu.tree import tree as trees
 from cpu.tree.logistic_rows import LONGEST
@@ -47,7 +48,7 @@ def step(table, rows, target, ids, bag_at, count=None, weight=None, key=(3, 4)):
 def lists(target, count, key=(3, 4)):
     """The (row, turn) pairs of each run's first example."""
     if count is None:
-        return [list(trees.path(TREE, int(v))) for v in target]
+        return [list(path(TREE, int(v))) for v in target]
     drawn = np.empty((len(target), count), np.int32)
     negative.draw(drawn, negative.alias(np.arange(1, CLASSES + 1)), *key)
     met = [dict.fromkeys(v for v in some.tolist() if v != own) for own, some in zip(target, drawn, strict=True)]

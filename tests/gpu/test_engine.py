@@ -19,7 +19,6 @@ import pytest
 from hybrid import (
     MLP,
     SGD,
-    Adagrad,
     AdamW,
     Embedding,
     Engine,
@@ -42,7 +41,6 @@ BESIDE = {
 }
 DEEP = {
     "plain": {"optimiser": SGD(momentum=0.5)},
-    "adagrad": {"optimiser": Adagrad(0.01), "activation": "relu"},
     "all": {"dropout": 0.25, "optimiser": AdamW(0.003, clip=0.5)},
 }
 

@@ -5,10 +5,11 @@ import gc
 import numpy as np
 import pytest
 
-from gpu.device import Device, DeviceError, copy, fill_bytes, scratch
+from gpu.device import Device, DeviceError, copy, scratch
 from gpu.runtime import blas, queues
 from gpu.units import update
 from tests import cudasim
+from tests.support.fill_bytes import fill_bytes
 
 
 class Steps:

@@ -6,10 +6,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from gpu.device import Device, fill_bytes
+from gpu.device import Device, copy
 from gpu.runtime import memory
 from tests import cudasim
 from tests.cudasim.isolated import isolated
+from tests.support.fill_bytes import fill_bytes
 
 PART = 1 << 10
 
@@ -52,11 +53,11 @@ def test_a_copy_waits_for_the_work_of_every_queue(gpu, own):
         parts = [own.empty(5 * PART, np.uint8) for _ in range(3)]
         queues = [own.queue(f"queue {n}", 1) for n in range(3)]
         for queue, part in zip(queues, parts, strict=True):
-            queue.copy(part, locked)
+            queue.run(copy, part, locked)
         assert all((own.to_host(part) == seed).all() for part in parts)
         own.write(parts[0], np.full(5 * PART, 77, np.uint8))
         home = own.host_empty(5 * PART, np.uint8)
-        queues[0].copy(home, parts[0]).wait()
+        queues[0].run(copy, home, parts[0]).wait()
         assert (home == 77).all()
 
 
@@ -67,8 +68,8 @@ def test_nothing_waits_for_the_whole_context(gpu, own, waits):
         locked, home = own.host_empty(PART, np.uint8), own.host_empty(PART, np.uint8)
         locked[:] = seed
         there = own.from_host(np.zeros(PART, np.uint8))
-        queue.copy(there, locked)
-        done = queue.copy(home, there)
+        queue.run(copy, there, locked)
+        done = queue.run(copy, home, there)
         del there, locked  # both copies may be under way
         gc.collect()
         own.owner.call(int)
@@ -82,7 +83,7 @@ def test_what_is_freed_is_gone_when_the_work_is_past(simulated, own):
     before = cudasim.live()
     arrays = [own.empty(1000, np.float32), own.host_empty(1000, np.float32)]
     assert cudasim.live() != before
-    own.queue("queue", 1).copy(*arrays).wait()
+    own.queue("queue", 1).run(copy, *arrays).wait()
     arrays.clear()
     gc.collect()
     for _ in range(2):  # page-locked memory goes at a later call
@@ -134,7 +135,7 @@ def test_a_free_lets_no_queue_wait_for_another(gpu, simulated, own, page_locked)
         home = own.host_empty(PART, np.uint8)
         unused = [(own.host_empty if page_locked else own.empty)(PART, np.uint8)]
         own.owner.call(own.context.synchronize)
-        late = first.copy(home, there)
+        late = first.run(copy, home, there)
         forget(own, unused)
         second.run(fill_bytes, other, 1).wait()
         overtaken += bool(home.any())  # until it is written it is not zero
@@ -150,7 +151,7 @@ def test_what_is_freed_is_there_for_the_work_of_every_queue_even_of_those_that_a
         there = [own.from_host(np.full(PART, seed, np.uint8))]
         queues = [own.queue(f"queue {n}", 1) for n in range(3)]
         for queue, home in zip(queues, homes, strict=True):
-            queue.copy(home, there[0])
+            queue.run(copy, home, there[0])
             forget(own, [own.empty(1, np.uint8)])  # behind some of the queues
         del queue
         forget(own, queues)
@@ -168,14 +169,14 @@ def test_an_array_is_there_at_once_though_what_was_there_is_in_use(gpu, own, the
     for seed in gpu.orders(12):
         home, again = own.host_empty(PART, np.uint8), own.host_empty(PART, np.uint8)
         there = [own.from_host(np.full(PART, seed, np.uint8))]
-        busy.copy(home, there[0])
+        busy.run(copy, home, there[0])
         forget(own, there)
         new = own.empty(PART, np.uint8)  # perhaps there
         if theirs:
             own.owner.call(driver.memset_d8_async, new.pointer, 7, PART, None)
         else:
             other.run(fill_bytes, new, 7)
-        other.copy(again, new)
+        other.run(copy, again, new)
         own.owner.call(own.context.synchronize)
         assert (home == seed).all() and (again == 7).all()
 

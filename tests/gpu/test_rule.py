@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from cpu.tree.tree import balanced, huffman, path
+from bench.oracles.tree import path
+from cpu.tree.tree import balanced, huffman
 from gpu import rows, tree_softmax
 from tests.support import visits
 from tests.support.drawn_ids import bags, zipf

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from bench.oracles.tree import path
 from cpu import tree_softmax as cpu_tree_softmax
-from cpu.tree.tree import balanced, huffman, path
+from cpu.tree.tree import balanced, huffman
 from gpu import tree_softmax
 from hybrid.contract import Learned
 from tests.support.tree_softmax import case

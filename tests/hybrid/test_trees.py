@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cpu.tree.tree import path
+from bench.oracles.tree import path
 from hybrid import trees
 
 rng = np.random.default_rng(0)
@@ -23,7 +23,6 @@ MADE = {
     "huffman": lambda: trees.huffman(COUNTS),
     "balanced": lambda: trees.balanced(50),
     "clustered": lambda: trees.clustered(VECTORS, COUNTS),
-    "in halves": lambda: trees.clustered(VECTORS, COUNTS, splits="equal"),
 }
 
 
@@ -55,7 +54,6 @@ BAD = [
     (lambda: trees.clustered([["a"], ["b"]]), r"vectors: found <U1 \(2, 1\), expected numbers"),
     (lambda: trees.clustered([[1.0], [1.0], [np.nan]]), r"vectors\[2\]: found NaN"),
     (lambda: trees.clustered(np.ones((5, 2)), np.ones(4)), "counts: found 4, expected 5"),
-    (lambda: trees.clustered(VECTORS, splits="even"), "splits: found 'even'"),
     (lambda: trees.checked(np.array([1, 0, 3]), np.array([-1, 0])), "numbered breadth first"),
 ]
 

@@ -117,7 +117,7 @@ class Gpu:
 
     def poisoned(self, there: Any) -> Any:
         """An array, or a workspace of several, whose bytes are now all 255."""
-        from gpu.device import fill_bytes
+        from tests.support.fill_bytes import fill_bytes
 
         if isinstance(there, tuple):
             return type(there)(*map(self.poisoned, there))

@@ -76,7 +76,7 @@ class Case:
         self.counts = np.array([rng.randint(0, 99) for _ in range(self.classes)])
         self.readout = rng.choice(list(READOUTS))
         self.trunk: dict[str, Any] = {"dropout": rng.choice([0, 0.3])}
-        move = rng.choice(["sgd", "adam", "adamw", "adagrad"])
+        move = rng.choice(["sgd", "adam", "adamw"])
         self.trunk["optimiser"] = named(move, TRUNK, rate=0.01, clip=1.0)
         bags = {"bags": "mean", "values": "weighted"}.get(self.kind)
         shape: dict[str, Any] = {"bags": bags} if bags else {"per_example": self.context}

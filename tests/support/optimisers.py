@@ -7,8 +7,7 @@ import numpy as np
 
 from tests.support.host import kernels
 
-STATES = {"sgd": (), "momentum": ("velocity",), "adagrad": ("squares",)}
-STATES |= {"adam": ("mean", "squares"), "adamw": ("mean", "squares")}
+STATES = {"sgd": (), "momentum": ("velocity",), "adam": ("mean", "squares"), "adamw": ("mean", "squares")}
 BETAS = (0.8, 0.95)
 MOMENTUM = 0.9
 
@@ -47,10 +46,6 @@ class Moved:
         self.velocity = MOMENTUM * self.velocity - move.rate * g
         self.weights += self.velocity
 
-    def _adagrad(self, g, move):
-        self.squares += g * g
-        self.weights -= move.rate * g / (np.sqrt(self.squares) + 1e-10)
-
     def _adam(self, g, move):
         self.mean = BETAS[0] * self.mean + (1 - BETAS[0]) * g
         self.squares = BETAS[1] * self.squares + (1 - BETAS[1]) * g * g
@@ -65,8 +60,6 @@ class Moved:
 def call(kernels: Any, kind: str, arrays: dict[str, Any], move: Move, updates: int) -> tuple[Callable, tuple]:
     """The function of a backend, and its arguments; arrays: weights, grad and the state, by name."""
     weights, grad = arrays["weights"], arrays["grad"]
-    if kind == "adagrad":
-        return kernels.adagrad, (weights, arrays["squares"], grad, move)
     if kind.startswith("adam"):
         state = (arrays["mean"], arrays["squares"])
         return kernels.adam, (weights, *state, grad, move, BETAS, updates, kind == "adamw")

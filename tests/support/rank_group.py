@@ -106,7 +106,7 @@ def main() -> None:
         return cores(group)
     wrong = np.array([not all(arrays(group))], np.int64)
     group.most(wrong)
-    group.barrier()
+    group.greatest(0)  # waits for all ranks
     if group.rank == 0:
         print("wrong" if wrong[0] else "right")
 

@@ -128,7 +128,7 @@ def goes_on(folder: Path, device: str, case: str, until: str) -> None:
     """A checkpoint goes on on these ranks, whoever wrote it, to the tick `until`; at the start there may be none."""
     group = Group()
     if not folder.exists() or not any(folder.iterdir()):
-        group.barrier()
+        group.greatest(0)  # waits for all ranks
         model = made(case, device, group)
     else:
         model, facts = PVM.load(folder, device=device, threads=1, ranks=Ranks(group))
@@ -201,7 +201,7 @@ def full(folder: Path, device: str) -> None:
         raise AssertionError("a save without room was none")
     assert bytes_of(model) == before and model.torn is None
     assert sorted(path.name for path in folder.iterdir()) == names
-    group.barrier()
+    group.greatest(0)
     safetensors.pieces = real
     walk(model, feed)
     alone = PVM(BLIND, device=device, threads=1)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cpu.tree.tree import path
+from bench.oracles.tree import path
 from tests.support.visits import copied, learn_together
 
 

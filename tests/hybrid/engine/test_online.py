@@ -36,7 +36,7 @@ class Words(Feed):
 def engine(kind=TreeReadout, bags=False, threads=2, move=SGD, update="online", **options):
     rows = Embedding(CLASSES, WIDTH, bags="undivided" if bags else None, spread=0.3, optimiser=move(0.1))
     more = {"loss": NegativeSampling(4)} if kind is SampledReadout else {}
-    readout = kind(Feed.counts, WIDTH, batch=BATCH, optimiser=move(0.1), **more)
+    readout = kind(Feed.counts, WIDTH, batch=BATCH, optimiser=SGD(0.1), **more)
     return Engine(rows, None, readout, threads=threads, pipeline=Pipeline(update=update), **options)
 
 
@@ -103,6 +103,8 @@ def tree(width=WIDTH, **settings):
         (lambda: (rows(), MLP([WIDTH, 5, WIDTH]), tree()), {}, "with a trunk, expected 'batch'"),
         (lambda: (rows(), None, FullReadout(CLASSES, WIDTH)), {}, "this full readout, expected a tree"),
         (lambda: (rows(), None, SampledReadout(Feed.counts, WIDTH)), {}, "this sampled readout"),
+        (lambda: (rows(), None, tree(optimiser="adagrad")), {}, "with plain SGD and no biases"),
+        (lambda: (rows(), None, tree(biases=True)), {}, "with plain SGD and no biases"),
         (lambda: (rows(bags="mean"), None, tree()), {}, "bags='undivided'"),
         (lambda: (rows(per_example=2), None, tree(2 * WIDTH)), {}, "one id an example"),
         (lambda: (Inputs(WIDTH), None, tree()), {}, "expected an embedding"),

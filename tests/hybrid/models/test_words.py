@@ -45,6 +45,8 @@ def test_validation_is_measured_and_the_best_vectors_are_kept(text, capsys):
         ({"mode": "batch"}, "batch"),
         ({"delay": 1}, "batch"),
         ({"readout": "full"}, "batch"),
+        ({"readout_optimiser": "adagrad"}, "batch"),
+        ({"readout": "sampled", "biases": True}, "batch"),
     ],
 )
 def test_rows_move_online_where_the_readout_can_and_nothing_is_said_of_batches(text, said, update):
