@@ -16,7 +16,7 @@ from ..feeds.video.frames import Frames
 from ..pvm import evaluate as judging
 from ..pvm import panel, presets
 from ..pvm.config import Config
-from ..pvm.figures import Pair, compared, floats, judged, saturation
+from ..pvm.figures import Pair, compared, floats, judged
 from ..pvm.live import Latest, Live
 from ..pvm.model import PVM, StepResult
 from ..pvm.source import CONFIG, LABELS_HELP, VIDEO_HELP, clips, configured, labelled, read_config
@@ -254,7 +254,7 @@ class Watching(Job):
     def report(self, model: PVM, facts: dict[str, Any], rate: float) -> dict[str, Any]:
         """Returns the report; see `report_of`."""
         report = report_of(model, facts, rate, self.latest) | {"video": self.options["video"]}
-        if said := warning(report):
+        if said := warning(report, self.latest.dead()):
             console.note(said)
         return report
 
@@ -372,7 +372,6 @@ def report_of(model: PVM, facts: Mapping[str, Any], rate: float, latest: Latest)
         "error": [_mean([point["error"][layer] for point in last]) for layer in range(len(model.config.grids))],
         **judged(prediction, repeated),
         **{name: value for name, value in points[-1].items() if name.startswith("valid")},
-        "activity": [counts._asdict() for counts in latest.counts()],
         "averaged_from_step": points[-len(last) - 1]["step"] if len(points) > len(last) else 0,
         "model_bytes": sum(array.nbytes for array in model.arrays().values()),
         "peak_memory_bytes": machine.peak_memory(),
@@ -381,13 +380,12 @@ def report_of(model: PVM, facts: Mapping[str, Any], rate: float, latest: Latest)
     }
 
 
-def warning(report: Mapping[str, Any]) -> str | None:
-    """Returns a warning if hidden numbers are static and predictions are worse than the last frame; otherwise None."""
-    numbers, dead = (sum(layer[name] for layer in report["activity"]) for name in ("numbers", "dead"))
-    if 2 * dead <= numbers or (report["prediction_to_last_frame"] or 0) <= 1:
+def warning(report: Mapping[str, Any], dead: float) -> str | None:
+    """Returns a warning if most hidden numbers are dead and predictions are worse than the last frame; otherwise None."""
+    if dead <= 0.5 or (report["prediction_to_last_frame"] or 0) <= 1:
         return None
     return (
-        f"{100 * dead / numbers:.0f} % of the hidden numbers are dead, and the prediction is worse than the last frame: the"
+        f"{100 * dead:.0f} % of the hidden numbers are dead, and the prediction is worse than the last frame: the"
         " rates are too high, or the video stands still; lower those of `schedule` in the configuration"
     )
 
@@ -417,7 +415,6 @@ def training_text(report: Mapping[str, Any]) -> str:
         "memory": memory,
         "error a layer": "  ".join(f"{error:.4f}" for error in report["error"]),
         "next frame": compared(report),
-        "hidden numbers": saturation(report["activity"]),
         "means since": f"step {report['averaged_from_step']:,}",
         "stages": trace.line(report["stages"]),
     }

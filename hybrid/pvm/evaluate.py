@@ -3,7 +3,6 @@
 import dataclasses
 import json
 from argparse import Namespace
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -18,7 +17,7 @@ from ..storage import checkpoint, files
 from ..storage.checkpoint import CHECKPOINT
 from ..train import runs, store
 from . import panel
-from .figures import WINDOW, Pair, compared, count_layers, floats, judged, saturation
+from .figures import Pair, compared, floats, judged
 from .heads import box_of, combine
 from .model import PVM, StepResult, parameters
 from .source import CONFIG, clips, labelled, read_config
@@ -90,8 +89,7 @@ def frames_of(clip: Clip) -> Iterator[Frame]:
 class Watcher:
     """A viewer that shows frames to a model and accumulates the errors of its predictions. Start a clip with `cut`.
 
-    pair    the last frame with its prediction; None if there was none
-    recent  hidden numbers of the last frames, see `count_layers`
+    pair  the last frame with its prediction; None if there was none
     """
 
     def __init__(self, model: PVM):
@@ -99,7 +97,6 @@ class Watcher:
         self.frames = self.pairs = 0
         self.error = np.zeros(len(model.config.grids))
         self.prediction = self.last_frame = 0.0
-        self.recent: deque[list[np.ndarray]] = deque(maxlen=WINDOW)
         self.cut()
 
     def cut(self) -> None:
@@ -118,7 +115,6 @@ class Watcher:
         seen = self.model.step(real, label)
         self.frames += 1
         self.error += seen.error
-        self.recent.append(seen.hidden)
         self._last = seen, real
         return seen
 
@@ -129,7 +125,6 @@ class Watcher:
             "frames": self.frames,
             "error": (self.error / max(self.frames, 1)).tolist(),
             **judged(*means),
-            "activity": [counts._asdict() for counts in count_layers(self.recent, self.model.config)],
         }
 
 
@@ -230,7 +225,6 @@ def text(figures: dict[str, Any]) -> str:
         + f", which it has {'' if figures['learned'] else 'not '}learned",
         "error a layer": "  ".join(f"{error:.4f}" for error in figures["error"]),
         "next frame": compared(figures),
-        "hidden numbers": saturation(figures["activity"]),
     }
     if figures["tracking"]:
         lines["tracking"] = tracking_text(figures["tracking"])

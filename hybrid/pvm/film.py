@@ -101,9 +101,9 @@ def _looked(watcher: Watcher, frame: Frame, aspect: float, title: str) -> np.nda
     """Returns a picture of the film: frame, prediction, difference, hidden maps, heatmap, and the boxes."""
     model = watcher.model
     seen = watcher.see(frame.image, frame.box)
-    real, pair, recent = floats(frame.image), watcher.pair, watcher.recent
+    real, pair = floats(frame.image), watcher.pair
     pictures, off = (real, pair.prediction if pair else real * 0), pair and (pair.error, pair.last_frame)
-    views = panel.views(model.config, model.wiring, pictures, seen.hidden, seen.heatmap, recent, off)
+    views = panel.views(model.config, model.wiring, pictures, seen.hidden, seen.heatmap, off)
     boxes, legend = _boxes(frame, seen)
     views |= {name: views[name]._replace(boxes=boxes) for name in ("frame", "heatmap") if name in views}
     return panel.side_by_side(views, aspect=aspect, title=title, legend=legend)

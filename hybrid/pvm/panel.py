@@ -2,7 +2,7 @@
 
 import io
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ import numpy as np
 from .. import console
 from ..storage import files
 from .config import Config
-from .figures import bounds, count_layers
+from .figures import bounds
 from .wiring import Wiring
 
 AREA = 300 * 300  # minimum pixels of a picture in a panel
@@ -59,14 +59,12 @@ def views(
     pictures: tuple[np.ndarray, np.ndarray],
     hidden: Sequence[np.ndarray],
     heatmap: np.ndarray | None,
-    recent: Collection[Sequence[np.ndarray]] = (),
     off: tuple[float, float] | None = None,
 ) -> dict[str, View]:
     """Returns the pictures of a tick, by caption.
 
     pictures  (rows, columns, channels) floats in 0..1: a frame, and its prediction
     hidden    of each layer (units, numbers); heatmap (rows, columns) or None
-    recent    those of the last ticks, see `count_layers`
     off       the error of the prediction, and that of the previous frame; None: there was no prediction
     """
     frame, prediction = pictures
@@ -79,12 +77,10 @@ def views(
     }
     if heatmap is not None:
         shown["heatmap"] = coloured(heatmap, Scale(0, 1, "inferno"))
-    counts = count_layers(recent, config)
     for layer, numbers in enumerate(hidden):
         view = coloured(hidden_map(wiring, layer, numbers), Scale(*bounds(config), "viridis"))
         apart = len(numbers) == (wiring.layer == layer).sum() > 1
-        note = str(counts[layer]) if counts else ""
-        shown[f"hidden, layer {layer}"] = view._replace(units=wiring.grids[layer] if apart else None, note=note)
+        shown[f"hidden, layer {layer}"] = view._replace(units=wiring.grids[layer] if apart else None)
     return shown
 
 
