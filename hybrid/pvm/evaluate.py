@@ -12,6 +12,7 @@ import numpy as np
 
 from .. import console
 from ..feeds.video.clip import Clip, Frame, aspect_of
+from ..feeds.video.open import open_clips
 from ..settings import MODELS
 from ..storage import checkpoint, files
 from ..storage.checkpoint import CHECKPOINT
@@ -20,7 +21,7 @@ from . import panel
 from .figures import Pair, compared, floats, judged
 from .heads import box_of, combine
 from .model import PVM, StepResult, parameters
-from .source import CONFIG, clips, labelled, read_config
+from .source import CONFIG, clips_of, labelled, read_config
 from .wiring import Wiring
 
 FRAMES = 500  # maximum, so that validation takes a small part of a run
@@ -76,8 +77,8 @@ def follow(one: PVM, model: PVM) -> None:
 
 def shown_clips(given: dict[str, Any], options: dict[str, Any], model: PVM) -> Sequence[Clip]:
     """Returns the clips that a command names, or those of the run."""
-    labels = None if given["video"] else options["labels"]
-    return clips(given["video"] or options["video"], model.config.frame, labels)
+    frame, video = model.config.frame, given["video"]
+    return open_clips(video, frame) if video else clips_of(options, frame)
 
 
 def frames_of(clip: Clip) -> Iterator[Frame]:

@@ -12,6 +12,7 @@ import numpy as np
 from .. import console
 from ..feeds.video.clip import Frame, aspect_of
 from ..feeds.video.film import Film
+from ..feeds.video.open import open_clips
 from ..storage import files
 from . import panel
 from .evaluate import Watcher, box_in, frames_of, opened, shown_clips
@@ -19,7 +20,6 @@ from .fields import unit_of
 from .figures import compared, floats
 from .model import PVM, StepResult
 from .panel import Colour
-from .source import clips
 
 MOST = 32  # rows and columns of units in one picture
 WIDE = 1400  # maximum pixels of the longer side of an enlarged picture
@@ -128,7 +128,7 @@ def dream(given: Namespace) -> dict[str, Any]:
     model, options = opened(folder, vars(given))
     source = given.video or options["video"]
     path = _path(folder, given, DREAMT, source)
-    found = clips(source, model.config.frame)
+    found = open_clips(source, model.config.frame)
     awake = list(islice(chain.from_iterable(map(frames_of, found)), AWAKE))
     title = _title(model, source)
     with Film(path, found[0].rate) as film:

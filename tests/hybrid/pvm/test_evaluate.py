@@ -17,7 +17,6 @@ from hybrid.pvm import film as watch
 from hybrid.pvm.config import Config
 from hybrid.pvm.evaluate import Validation, follow, single
 from hybrid.pvm.model import PVM
-from hybrid.pvm.source import clips
 from tests.hybrid.pvm.tiny import TINY, command
 from tests.support.commands import run_json
 
@@ -177,7 +176,7 @@ def test_it_says_of_a_frame_what_the_first_stream_of_the_other_says(readouts):
 def test_figures_are_those_of_the_model_frozen_and_it_is_left_as_it_was():
     model = three_learned(12, seed=1)
     before = {name: array.copy() for name, array in model.fetch().items()}
-    validation = Validation(model, clips("synthetic:5", model.config.frame))
+    validation = Validation(model, open_clips("synthetic:5", model.config.frame))
     first = validation.figures(model)
     assert first == validation.figures(model)  # nothing is learned, nothing remembered
     assert model.tick == 12 and all(np.array_equal(before[name], array) for name, array in model.fetch().items())
