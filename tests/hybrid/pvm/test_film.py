@@ -75,20 +75,21 @@ def test_captions_tell_the_error_of_the_prediction_beside_that_of_the_frame_befo
 
 
 @pytest.mark.parametrize(
-    ("box", "found", "legend"),
+    ("box", "found", "note"),
     [
-        (None, None, []),
-        ((2, 4, 4, 2), None, [(panel.LABEL, "label")]),
-        ((0, 0, 0, 0), None, [(panel.LABEL, "label: absent")]),
-        (None, (2, 4, 4, 2), [(panel.FOUND, "tracker, from the heatmap")]),
-        ((2, 4, 4, 2), (0, 0, 0, 0), [(panel.LABEL, "label"), (panel.FOUND, "tracker: absent")]),
+        (None, None, ""),
+        ((2, 4, 4, 2), None, "green: label"),
+        ((0, 0, 0, 0), None, "green: label (absent)"),
+        (None, (2, 4, 4, 2), "blue: heatmap"),
+        ((2, 4, 4, 2), (0, 0, 0, 0), "green: label, blue: heatmap (absent)"),
     ],
 )
-def test_boxes_in_shares_of_the_frame_and_their_legend(monkeypatch, box, found, legend):
+def test_boxes_in_shares_of_the_frame_and_the_note_on_them(monkeypatch, box, found, note):
     monkeypatch.setattr(film, "box_in", lambda seen, shape: np.array(found, np.float32))
     frame = Frame(np.zeros((8, 16, 3), np.uint8), None if box is None else np.array(box, np.float32))
     drawn, said = film._boxes(frame, SimpleNamespace(heatmaps=found and [0]))
-    assert said == legend
+    assert said == note
     expected = [[x / 16, y / 8, w / 16, h / 8] for x, y, w, h in filter(None, (box, found))]
     assert [shares.tolist() for shares, _ in drawn] == expected
-    assert [colour for _, colour in drawn] == [colour for colour, _ in legend]
+    colours = (panel.LABEL, box), (panel.FOUND, found)
+    assert [colour for _, colour in drawn] == [colour for colour, one in colours if one]

@@ -1,7 +1,6 @@
 """Pictures of what a model sees: every number at its place, whole enlargements, boxes where they belong."""
 
 import dataclasses
-import math
 
 import numpy as np
 import pytest
@@ -84,18 +83,6 @@ def test_units_are_parted_by_lines_where_they_end():
 def test_few_places_stay_empty(count, across):
     whole = panel.side_by_side({str(number): plain(60, 60) for number in range(count)})
     assert whole.shape[1] == across * (300 + panel.GAP) + panel.GAP
-
-
-def test_a_legend_ends_at_the_right_edge_and_its_names_have_room():
-    names = ("target", "found by tracking")
-    widths = [16 + math.ceil(panel._font(panel.LETTERS).getlength(name)) + 2 * panel.GAP for name in names]
-    legend = list(zip((panel.LABEL, panel.FOUND), names, strict=True))
-    whole = panel.side_by_side({"frame": plain(60, 60), "other": plain(60, 60)}, legend=legend)
-    squares = [places(whole, colour) for colour, _ in legend]
-    assert squares[1][0][1] - squares[0][0][1] == widths[0]
-    assert whole.shape[1] - squares[1][0][1] - widths[1] in range(panel.GAP + 1)
-    for (top, left), (bottom, right) in squares:
-        assert (top, bottom, right - left) == (panel.GAP + 4, panel.GAP + 14, 10)
 
 
 def test_boxes_are_drawn_in_shares_of_the_picture_and_absent_ones_are_not():
