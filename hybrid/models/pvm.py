@@ -13,13 +13,14 @@ import numpy as np
 from .. import console, machine
 from ..feeds.video.clip import aspect_of
 from ..feeds.video.frames import Frames
+from ..feeds.video.open import open_clips
 from ..pvm import evaluate as judging
 from ..pvm import panel, presets
 from ..pvm.config import Config
-from ..pvm.figures import Pair, compared, floats, judged, saturation
+from ..pvm.figures import Pair, compared, floats, judged
 from ..pvm.live import Latest, Live
 from ..pvm.model import PVM, StepResult
-from ..pvm.source import CONFIG, LABELS_HELP, VIDEO_HELP, clips, configured, labelled, read_config
+from ..pvm.source import CONFIG, VIDEO_HELP, clips_of, configured, labelled, read_config
 from ..schedule import trace
 from ..settings import option, positive
 from ..storage import files
@@ -67,8 +68,10 @@ class Options:
         " readout.start=1000 (the first step at which readouts learn), --set readout=null (none)",
         metavar="NAME=VALUE", action="append", type=_setting,
     )  # fmt: skip
-    video: str = option("synthetic", VIDEO_HELP, group="data", metavar="VIDEO")
-    labels: str | None = option(None, LABELS_HELP, group="data", metavar="FILE")
+    video: str = option(
+        "synthetic", f"{VIDEO_HELP}. Boxes of a video file are in the .txt or .csv beside it, others in labels.txt",
+        group="data", metavar="VIDEO",
+    )  # fmt: skip
     valid: str | None = option(
         None, "a video on which the frozen model is measured while it learns, at every tenth point of the curve",
         group="data", metavar="VIDEO",
@@ -143,7 +146,7 @@ class Watching(Job):
         self.every = math.gcd(options["every"], SAMPLE)
         self._live: Live | None = None
         self._validation: judging.Validation | None = None
-        self._valid = clips(options["valid"], config.frame) if options.get("valid") else ()
+        self._valid = open_clips(options["valid"], config.frame) if options.get("valid") else ()
         if self._valid or options.get("patience"):
             self.watched = Watched("valid prediction" if self._valid else "prediction")
 
@@ -254,7 +257,7 @@ class Watching(Job):
     def report(self, model: PVM, facts: dict[str, Any], rate: float) -> dict[str, Any]:
         """Returns the report; see `report_of`."""
         report = report_of(model, facts, rate, self.latest) | {"video": self.options["video"]}
-        if said := warning(report):
+        if said := warning(report, self.latest.dead()):
             console.note(said)
         return report
 
@@ -276,7 +279,7 @@ def prepare(options: dict[str, Any]) -> Watching:
     """Makes a feed of the video, with the configuration of the options, or of the run; without labels it has no readouts."""
     folder = options.get("resume")
     config = read_config(Path(folder)) if folder else configured(options)
-    shown = clips(options["video"], config.frame, options["labels"])
+    shown = clips_of(options, config.frame)
     feed = Frames(shown, options["steps"], options["streams"] or config.streams)
     asked = folder or any(setting.startswith("readout") for setting in options["set"] or ())
     if config.readout and not asked and not labelled(feed.clips):
@@ -372,7 +375,6 @@ def report_of(model: PVM, facts: Mapping[str, Any], rate: float, latest: Latest)
         "error": [_mean([point["error"][layer] for point in last]) for layer in range(len(model.config.grids))],
         **judged(prediction, repeated),
         **{name: value for name, value in points[-1].items() if name.startswith("valid")},
-        "activity": [counts._asdict() for counts in latest.counts()],
         "averaged_from_step": points[-len(last) - 1]["step"] if len(points) > len(last) else 0,
         "model_bytes": sum(array.nbytes for array in model.arrays().values()),
         "peak_memory_bytes": machine.peak_memory(),
@@ -381,13 +383,12 @@ def report_of(model: PVM, facts: Mapping[str, Any], rate: float, latest: Latest)
     }
 
 
-def warning(report: Mapping[str, Any]) -> str | None:
-    """Returns a warning if hidden numbers are static and predictions are worse than the last frame; otherwise None."""
-    numbers, dead = (sum(layer[name] for layer in report["activity"]) for name in ("numbers", "dead"))
-    if 2 * dead <= numbers or (report["prediction_to_last_frame"] or 0) <= 1:
+def warning(report: Mapping[str, Any], dead: float) -> str | None:
+    """Returns a warning if most hidden numbers are dead and predictions are worse than the last frame; otherwise None."""
+    if dead <= 0.5 or (report["prediction_to_last_frame"] or 0) <= 1:
         return None
     return (
-        f"{100 * dead / numbers:.0f} % of the hidden numbers are dead, and the prediction is worse than the last frame: the"
+        f"{100 * dead:.0f} % of the hidden numbers are dead, and the prediction is worse than the last frame: the"
         " rates are too high, or the video stands still; lower those of `schedule` in the configuration"
     )
 
@@ -417,7 +418,6 @@ def training_text(report: Mapping[str, Any]) -> str:
         "memory": memory,
         "error a layer": "  ".join(f"{error:.4f}" for error in report["error"]),
         "next frame": compared(report),
-        "hidden numbers": saturation(report["activity"]),
         "means since": f"step {report['averaged_from_step']:,}",
         "stages": trace.line(report["stages"]),
     }

@@ -38,17 +38,9 @@ T = TypeVar("T", "Config", "Readout")
 
 @dataclass(frozen=True)
 class Readout:
-    """Small MLPs that map hidden vectors to a heatmap; their error does not reach the units.
+    """Small MLPs that map hidden vectors to a heatmap; their error does not reach the units. All fields are in docs/pvm.md.
 
-    kind      "tile": one MLP for each unit that sees a patch, whose input is all units with that patch in their receptive
-              field; "unit": one for each unit, with the unit's h hidden numbers as input, and 2 h hidden numbers
-    hidden    "tile": the size of the hidden layer
-    block     rows and columns of the heatmap per MLP. "tile": one pair, or () for those of the patch; "unit": one pair per
-              layer, or () for 1 x 1. A single number stands for a square
-    enabled   "unit": the layers with readouts; () for all
-    schedule  (step, rate): the rate from that step on; a later entry overrides; 0 before the first
-    start     first step at which the readouts learn, whatever the earlier rates of the schedule
-    momentum  of their gradient descent
+    That of a "tile" sees all units with its patch in their receptive field; that of a "unit" has 2 h hidden numbers for its h.
     """
 
     kind: str = "tile"
@@ -93,32 +85,17 @@ class Readout:
 
 @dataclass(frozen=True)
 class Config:
-    """A model and its training, field by field as in docs/pvm.md. The defaults are those of the CUDA implementation.
+    """A model and its training. All fields are in docs/pvm.md; the defaults are those of the CUDA implementation.
 
-    name, grids    a display name; (rows, columns) of each layer, from the frame upwards
-    block, channels  rows and columns of the patch of a unit of layer 0; channels of the frame
-    hidden         hidden numbers of a unit, one for each layer (or one for all)
-    unit           "simple": a net of 3 layers; "complex": of 4; "residual", "complex_residual": two nets, of which the second
-                   predicts the error of the first, which sees the context alone; "change": simple, predicts the change
+    unit           "complex": a net of 4 layers; "residual", "complex_residual": two nets, of which the second predicts the
+                   error of the first, which sees the context alone; "change": simple, predicts the change
     wiring         the rule of an original. "cuda": the output of two frames ago is compared with [this frame, the previous
                    one], each feature covers the whole signal; "classic": the output is compared with [the next frame (, the
                    one after)], each block of the signal is followed by its features
-    fan_in, fan_in_radius  side of the block of units that a unit sees; those farther from its centre are omitted
-    lateral_radius, self_context  up to this distance neighbours are context; a unit is context to itself
-    two_layers_back, top_to_all  units two layers up are context; those of the last layer, to all
-    context_to_output  the context also enters the last dense layer; of a complex unit the second, not the first
-    features       of a signal: "signal", "derivative", "integral", "error" of its prediction, "past" (one frame ago)
-    tau            decay of the integral: i <- tau i + (1 - tau) s
-    predict_steps  number of predicted frames, 1 or 2
+    features       of a signal: "signal", "derivative", "integral" (i <- tau i + (1 - tau) s), "error" of its prediction, "past"
+                   (one frame ago)
     activation     "logistic", "rational" (s / (2 (|s| + 1)) + 1/2) or "tanh"
-    publish        hidden vectors are published "raw", or rescaled by their running "minmax"
-    squeeze        inputs and targets v become 0.8 v + 0.1, which an activation can reach
-    lateral_at, feedback_at  first step with this context; None: never
-    init           "cuda": weights 0.03 (U[0, 1) - 0.5); "classic": U(-1, 1) / sqrt(inputs)
     schedule       (step, layer or None for all, rate, momentum or None for no change); a later entry overrides
-    steps          the length of the schedule, which `hybrid train pvm --steps` rescales; None: it does not
-    streams        default number of positions of a video seen at once; their gradients are summed
-    sign_of_error, readout  learn from the sign of the error only; heatmaps, or None
     """
 
     name: str = "custom"

@@ -3,7 +3,6 @@
 import dataclasses
 import json
 from argparse import Namespace
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -13,15 +12,16 @@ import numpy as np
 
 from .. import console
 from ..feeds.video.clip import Clip, Frame, aspect_of
+from ..feeds.video.open import open_clips
 from ..settings import MODELS
 from ..storage import checkpoint, files
 from ..storage.checkpoint import CHECKPOINT
 from ..train import runs, store
 from . import panel
-from .figures import WINDOW, Pair, compared, count_layers, floats, judged, saturation
+from .figures import Pair, compared, floats, judged
 from .heads import box_of, combine
 from .model import PVM, StepResult, parameters
-from .source import CONFIG, clips, labelled, read_config
+from .source import CONFIG, clips_of, labelled, read_config
 from .wiring import Wiring
 
 FRAMES = 500  # maximum, so that validation takes a small part of a run
@@ -30,7 +30,6 @@ PICTURE = "compare.png"
 APART = set("kind steps every save_every patience tensorboard live device threads config set".split())
 LONGEST = 40  # characters of a setting's value in the table
 ARENA = (96, 96)  # rows and columns of the frame in which boxes are compared, as in the original
-CENTRE = 0.2  # the size of the box of "centre", as a fraction of the frame's
 OVERLAPS = np.linspace(0, 1, 100)  # thresholds of the success curve
 
 
@@ -78,8 +77,8 @@ def follow(one: PVM, model: PVM) -> None:
 
 def shown_clips(given: dict[str, Any], options: dict[str, Any], model: PVM) -> Sequence[Clip]:
     """Returns the clips that a command names, or those of the run."""
-    labels = None if given["video"] else options["labels"]
-    return clips(given["video"] or options["video"], model.config.frame, labels)
+    frame, video = model.config.frame, given["video"]
+    return open_clips(video, frame) if video else clips_of(options, frame)
 
 
 def frames_of(clip: Clip) -> Iterator[Frame]:
@@ -91,8 +90,7 @@ def frames_of(clip: Clip) -> Iterator[Frame]:
 class Watcher:
     """A viewer that shows frames to a model and accumulates the errors of its predictions. Start a clip with `cut`.
 
-    pair    the last frame with its prediction; None if there was none
-    recent  hidden numbers of the last frames, see `count_layers`
+    pair  the last frame with its prediction; None if there was none
     """
 
     def __init__(self, model: PVM):
@@ -100,7 +98,6 @@ class Watcher:
         self.frames = self.pairs = 0
         self.error = np.zeros(len(model.config.grids))
         self.prediction = self.last_frame = 0.0
-        self.recent: deque[list[np.ndarray]] = deque(maxlen=WINDOW)
         self.cut()
 
     def cut(self) -> None:
@@ -119,7 +116,6 @@ class Watcher:
         seen = self.model.step(real, label)
         self.frames += 1
         self.error += seen.error
-        self.recent.append(seen.hidden)
         self._last = seen, real
         return seen
 
@@ -130,7 +126,6 @@ class Watcher:
             "frames": self.frames,
             "error": (self.error / max(self.frames, 1)).tolist(),
             **judged(*means),
-            "activity": [counts._asdict() for counts in count_layers(self.recent, self.model.config)],
         }
 
 
@@ -183,7 +178,8 @@ def evaluated(folder: Path, given: dict[str, Any]) -> Evaluated:
     model = alone(model, readouts=labelled(shown))  # without labels, no heatmap is compared
     watcher, frames = Watcher(model), sum(map(len, shown))
     with console.bar(frames if most is None else min(frames, most), "eval", "frames") as bar:
-        tracks = [track for clip in shown if (track := _follow(clip, watcher, most, bar.update))]
+        tracks = [_follow(clip, watcher, most, bar.update) for clip in shown]
+    truth, found = map(np.concatenate, zip(*tracks, strict=True))  # each frame has the same weight
     figures = {
         "run": str(folder),
         "model": "pvm",
@@ -191,7 +187,7 @@ def evaluated(folder: Path, given: dict[str, Any]) -> Evaluated:
         "learned": _learned(folder, shown),
         "steps_learned": model.tick - watcher.frames,
         **watcher.figures(),
-        "tracking": _scores(tracks) if tracks else None,
+        "tracking": score(truth, found)._asdict() if len(truth) else None,
     }
     return Evaluated(figures, options, model.wiring, watcher.pair, aspect_of(shown[0]))
 
@@ -204,28 +200,22 @@ def _learned(folder: Path, shown: Sequence[Clip]) -> bool:
     return any(facts in had for facts in seen)
 
 
-def _follow(clip: Clip, watcher: Watcher, most: int | None, shown: Callable[[], Any]) -> dict[str, np.ndarray] | None:
-    """Shows a clip; returns the labels as "truth", and the tracker boxes, in its labelled frames. None without any."""
+def _follow(clip: Clip, watcher: Watcher, most: int | None, shown: Callable[[], Any]) -> tuple[np.ndarray, np.ndarray]:
+    """Shows a clip; returns the boxes of labels and of the tracker, (n, 4) each, in the labelled frames.
+
+    As in the original, the tracker starts with the first target: before it, all counts as absent.
+    """
     watcher.cut()
     labels, boxes = [], []
     for frame in islice(frames_of(clip), None if most is None else most - watcher.frames):
         seen = watcher.see(frame.image)
         shown()
-        if frame.box is not None:
+        if frame.box is not None and seen.heatmaps:
             labels.append(frame.box * np.divide(ARENA, frame.image.shape[:2])[[1, 0, 1, 0]])
-            boxes += [box_in(seen, ARENA)] if seen.heatmaps else []
-    if not labels:
-        return None
-    truth = np.array(labels, np.float32)
-    return {"truth": truth, **begun(truth, {"pvm": np.array(boxes)} if boxes else {})}
-
-
-def _scores(clips: list[dict[str, np.ndarray]]) -> dict[str, Any]:
-    """Returns scores by tracker over the labelled frames of all clips: each frame has the same weight."""
-    pooled = {name: np.concatenate([clip[name] for clip in clips]) for name in clips[0]}
-    truth = pooled.pop("truth")
-    scores = {name: score(truth, boxes) for name, boxes in pooled.items()}
-    return {"trackers": {name: one.as_dict() for name, one in scores.items()}, "table": table(scores)}
+            boxes.append(box_in(seen, ARENA))
+    truth, found = (np.array(one, np.float32).reshape(-1, 4) for one in (labels, boxes))
+    found[~np.logical_or.accumulate(_present(truth))] = 0
+    return truth, found
 
 
 def text(figures: dict[str, Any]) -> str:
@@ -236,10 +226,10 @@ def text(figures: dict[str, Any]) -> str:
         + f", which it has {'' if figures['learned'] else 'not '}learned",
         "error a layer": "  ".join(f"{error:.4f}" for error in figures["error"]),
         "next frame": compared(figures),
-        "hidden numbers": saturation(figures["activity"]),
     }
-    text = "\n".join(f"{name:<18}{line}" for name, line in lines.items())
-    return f"{text}\n\n{figures['tracking']['table']}" if figures["tracking"] else text
+    if figures["tracking"]:
+        lines["tracking"] = tracking_text(figures["tracking"])
+    return "\n".join(f"{name:<18}{line}" for name, line in lines.items())
 
 
 def compare(given: Namespace) -> dict[str, Any]:
@@ -295,7 +285,7 @@ def compared_text(report: dict[str, Any]) -> str:
     for layer in range(max(len(one["error"]) for one in figures)):
         errors = (f"{one['error'][layer]:.4f}" if layer < len(one["error"]) else "-" for one in figures)
         lines.append((f"error, layer {layer}", *errors))
-    trackers = [(one["tracking"] or {"trackers": {}})["trackers"].get("pvm") for one in figures]
+    trackers = [one["tracking"] for one in figures]
     if any(trackers):
         successes = (f"{one['success']:.3f}" if one and one["success"] else "-" for one in trackers)
         lines.append(("tracking, success", *successes))
@@ -323,84 +313,31 @@ def draw_sides(path: Path, sides: list[Evaluated]) -> None:
     panel.save(path, panel.side_by_side(views, aspect=sides[0].aspect))
 
 
-# The tracking benchmark: boxes of trackers compared with labels, scored on overlap, distance and presence.
-#
-# Its measures are those of braincorp/PVM (PVM_tools/benchmark.py) that do not depend on the number of pixels of a frame. They
-# follow Wu, Lim and Yang, Online object tracking: a benchmark (CVPR 2013). Boxes are those of `hybrid.pvm.heads`; one without
-# area is absent. As there, a tracker starts with the first target of a clip: all count as "absent" before it.
+# Tracking: the box that the heatmaps show, compared with the label; a box without area is absent. The measures are those of
+# braincorp/PVM (PVM_tools/benchmark.py), after Wu, Lim and Yang, Online object tracking: a benchmark (CVPR 2013).
 
 
 class Scores(NamedTuple):
-    """The scores of a tracker. Fractions are 0 to 1; NaN for an empty denominator: see `undefined`."""
+    """The scores of the tracker in labelled frames; `_asdict` is JSON-compatible."""
 
-    frames: int  # labelled frames: the sum of the four counts
     true_positives: int  # target present, and any box reported
     true_negatives: int  # target absent, and reported absent
     false_positives: int  # target absent, and any box reported
     false_negatives: int  # target present, and reported absent
-    success: float  # mean over 100 thresholds of the fraction of targets with a larger overlap; .99 at most
-    overlap: float  # fraction of targets found with an overlap above .5
-    centre: float  # fraction of targets whose centre was found within .1 of the frame's size
-    accuracy: float  # fraction of correct frames: the centre found inside the target's box, or both absent
-
-    @property
-    def undefined(self) -> str:
-        """The reason why some figures are NaN; empty if none is."""
-        if not self.frames:
-            return "no frame is labelled: no figure is defined"
-        if not self.true_positives + self.false_negatives:
-            return "no frame has a target: precision and success are undefined"
-        return ""
-
-    def as_dict(self) -> dict[str, Any]:
-        """Returns all figures for JSON, None for NaN, and `undefined`."""
-        figures = {name: None if value != value else value for name, value in self._asdict().items()}
-        return {**figures, "undefined": self.undefined}
-
-
-def begun(truth: np.ndarray, trackers: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Returns the boxes (n, 4) of trackers and two baselines in the labelled frames of a clip; absent before the first target.
-
-    truth     (n, 4) float32, the labels; in `ARENA`, as all boxes
-    trackers  of each by name (n, 4)
-
-    The baselines: "null" keeps the first target's box, "centre" reports the middle of the frame.
-    """
-    there = _present(truth)
-    first = int(there.argmax()) if there.any() else len(truth)
-    arena = np.array(ARENA[::-1])
-    middle = np.concatenate([(1 - CENTRE) / 2 * arena, CENTRE * arena])
-    boxes = {
-        **trackers,
-        "null": np.repeat(truth[first : first + 1], len(truth), 0),
-        "centre": np.tile(middle, (len(truth), 1)),
-    }
-    before = np.arange(len(truth)) < first
-    return {
-        name: np.where(before[:, None], 0, one if len(one) else np.zeros((len(truth), 4))).astype(np.float32)
-        for name, one in boxes.items()
-    }
+    success: float | None  # mean over 100 thresholds of the fraction of targets with a larger overlap; .99 at most
 
 
 def score(truth: np.ndarray, found: np.ndarray) -> Scores:
     """Scores boxes (n, 4) against the labels. A target that was not found counts as missed at every threshold."""
     there, present = _present(truth), _present(found)
-    both, neither = there & present, ~there & ~present
-    frames, targets = len(there), int(there.sum())
-    centres = [boxes[:, :2].astype(np.float64) + boxes[:, 2:] / 2 for boxes in (truth, found)]
-    away = (centres[1] - centres[0])[both]  # pixels right and down
-    halves = (2 * np.abs(away) / truth[both, 2:]).max(axis=1)  # 1: on the edge of the target's box
+    both, targets = there & present, int(there.sum())
     overlaps = overlap(truth, found)[both]
     return Scores(
-        frames=frames,
         true_positives=int(both.sum()),
-        true_negatives=int(neither.sum()),
+        true_negatives=int((~there & ~present).sum()),
         false_positives=int((present & ~there).sum()),
         false_negatives=int((there & ~present).sum()),
-        success=_share((overlaps[:, None] > OVERLAPS).sum(axis=0), targets),
-        overlap=_share((overlaps > 0.5).sum(), targets),
-        centre=_share((np.hypot(*(away / ARENA[::-1]).T) < 0.1).sum(), targets),
-        accuracy=_share((halves <= 1).sum() + neither.sum(), frames),
+        success=float(np.mean((overlaps[:, None] > OVERLAPS).sum(axis=0) / targets)) if targets else None,
     )
 
 
@@ -418,29 +355,9 @@ def _present(boxes: np.ndarray) -> np.ndarray:
     return np.asarray(np.all(boxes[..., 2:] > 0, axis=-1))
 
 
-def _share(counts: np.ndarray | np.integer, total: int) -> float:
-    return float(np.mean(counts / total)) if total else np.nan
-
-
-LEGEND = """\
-success     share of targets whose box overlaps the labelled one by more than t (intersection / union): mean over t in 0..1
-overlap .5  the same for t = .5
-centre .1   share of targets whose centre was found within .1 of the frame's size
-accuracy    share of frames right: the centre found inside the labelled box, or both say "absent"
-found       targets found, wherever, of those there    absent: frames rightly called without a target, of those without
-null keeps the first box, centre says the middle of the frame"""
-
-
-def table(scores: Mapping[str, Scores]) -> str:
-    """Returns a table of the figures, one line per tracker; below it their meanings, and reasons for missing ones."""
-    width = max(map(len, ("tracker", *scores)))
-    heads = ("success", "overlap .5", "centre .1", "accuracy", "found", "absent")
-    lines = [" ".join([f"{'tracker':{width}}", *(f"{head:>11}" for head in heads)])]
-    for name, one in scores.items():
-        figures = (one.success, one.overlap, one.centre, one.accuracy)
-        cells = ["-" if figure != figure else f"{figure:.3f}" for figure in figures]
-        pairs = (one.true_positives, one.false_negatives), (one.true_negatives, one.false_positives)
-        cells += [f"{right}/{right + wrong}" if right + wrong else "-" for right, wrong in pairs]
-        lines.append(" ".join([f"{name:{width}}", *(f"{cell:>11}" for cell in cells)]))
-    why = dict.fromkeys(one.undefined for one in scores.values() if one.undefined)
-    return "\n".join([*lines, *why, "", LEGEND])
+def tracking_text(scores: Mapping[str, Any]) -> str:
+    """Returns `Scores`, as in a report, as text."""
+    success = "no target" if scores["success"] is None else f"success {scores['success']:.3f}"
+    found, targets = scores["true_positives"], scores["true_positives"] + scores["false_negatives"]
+    right, others = scores["true_negatives"], scores["true_negatives"] + scores["false_positives"]
+    return f"{success}, found {found} of {targets}, absent {right} of {others}"

@@ -12,6 +12,7 @@ import numpy as np
 from .. import console
 from ..feeds.video.clip import Frame, aspect_of
 from ..feeds.video.film import Film
+from ..feeds.video.open import open_clips
 from ..storage import files
 from . import panel
 from .evaluate import Watcher, box_in, frames_of, opened, shown_clips
@@ -19,7 +20,6 @@ from .fields import unit_of
 from .figures import compared, floats
 from .model import PVM, StepResult
 from .panel import Colour
-from .source import clips
 
 MOST = 32  # rows and columns of units in one picture
 WIDE = 1400  # maximum pixels of the longer side of an enlarged picture
@@ -101,25 +101,22 @@ def _looked(watcher: Watcher, frame: Frame, aspect: float, title: str) -> np.nda
     """Returns a picture of the film: frame, prediction, difference, hidden maps, heatmap, and the boxes."""
     model = watcher.model
     seen = watcher.see(frame.image, frame.box)
-    real, pair, recent = floats(frame.image), watcher.pair, watcher.recent
+    real, pair = floats(frame.image), watcher.pair
     pictures, off = (real, pair.prediction if pair else real * 0), pair and (pair.error, pair.last_frame)
-    views = panel.views(model.config, model.wiring, pictures, seen.hidden, seen.heatmap, recent, off)
-    boxes, legend = _boxes(frame, seen)
+    views = panel.views(model.config, model.wiring, pictures, seen.hidden, seen.heatmap, off)
+    boxes, note = _boxes(frame, seen)
     views |= {name: views[name]._replace(boxes=boxes) for name in ("frame", "heatmap") if name in views}
-    return panel.side_by_side(views, aspect=aspect, title=title, legend=legend)
+    views["frame"] = views["frame"]._replace(note=note)
+    return panel.side_by_side(views, aspect=aspect, title=title)
 
 
-def _boxes(frame: Frame, seen: StepResult) -> tuple[tuple[tuple[np.ndarray, Colour], ...], list[tuple[Colour, str]]]:
-    """Returns the boxes in a frame, and a legend of their colours, absent boxes included, so that the layout is constant."""
-    shape, boxes, legend = frame.image.shape, [], []
-    if frame.box is not None:
-        boxes.append((panel.shares(frame.box, shape), panel.LABEL))
-        legend.append((panel.LABEL, "label" if frame.box[2] > 0 else "label: absent"))
+def _boxes(frame: Frame, seen: StepResult) -> tuple[tuple[tuple[np.ndarray, Colour], ...], str]:
+    """Returns the boxes in a frame, and a note on their colours, absent boxes included."""
+    found = [] if frame.box is None else [("green: label", frame.box, panel.LABEL)]
     if seen.heatmaps:
-        found = box_in(seen, shape)
-        boxes.append((panel.shares(found, shape), panel.FOUND))
-        legend.append((panel.FOUND, "tracker, from the heatmap" if found[2] > 0 else "tracker: absent"))
-    return tuple(boxes), legend
+        found.append(("blue: heatmap", box_in(seen, frame.image.shape), panel.FOUND))
+    boxes = tuple((panel.shares(box, frame.image.shape), colour) for _, box, colour in found)
+    return boxes, ", ".join(name if box[2] > 0 else f"{name} (absent)" for name, box, _ in found)
 
 
 def dream(given: Namespace) -> dict[str, Any]:
@@ -128,7 +125,7 @@ def dream(given: Namespace) -> dict[str, Any]:
     model, options = opened(folder, vars(given))
     source = given.video or options["video"]
     path = _path(folder, given, DREAMT, source)
-    found = clips(source, model.config.frame)
+    found = open_clips(source, model.config.frame)
     awake = list(islice(chain.from_iterable(map(frames_of, found)), AWAKE))
     title = _title(model, source)
     with Film(path, found[0].rate) as film:

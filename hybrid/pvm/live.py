@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from . import panel
-from .figures import WINDOW, Counts, Pair, count_layers
+from .figures import WINDOW, Pair, dead_share
 from .model import PVM
 
 
@@ -44,9 +44,9 @@ class Latest:
             self._recent.append(self._first(hidden))
         self.pair = pair
 
-    def counts(self) -> list[Counts]:
-        """Returns the counts of each layer in the last complete ticks; [] if there are too few."""
-        return count_layers(tuple(self._recent), self.config)
+    def dead(self) -> float:
+        """Returns the share of hidden numbers that were dead in the last complete ticks."""
+        return dead_share(self._recent, self.config)
 
     def views(self) -> dict[str, panel.View]:
         """Returns views by caption; {} before the first pair."""
@@ -56,7 +56,7 @@ class Latest:
         hidden, heatmap, off = self._first(seen.hidden), seen.heatmap, (pair.error, pair.last_frame)
         if heatmap is not None and not self._alone:
             heatmap = heatmap[0]
-        return panel.views(self.config, self.wiring, pictures, hidden, heatmap, tuple(self._recent), off)
+        return panel.views(self.config, self.wiring, pictures, hidden, heatmap, off)
 
     def _first(self, hidden: list[np.ndarray]) -> list[np.ndarray]:
         return hidden if self._alone else [layer[0].copy() for layer in hidden]

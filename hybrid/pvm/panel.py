@@ -2,7 +2,7 @@
 
 import io
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ import numpy as np
 from .. import console
 from ..storage import files
 from .config import Config
-from .figures import bounds, count_layers
+from .figures import bounds
 from .wiring import Wiring
 
 AREA = 300 * 300  # minimum pixels of a picture in a panel
@@ -23,9 +23,8 @@ LETTERS, LARGE_LETTERS = 13, 16
 LONGEST = 2000  # characters of a line: no panel has room for more
 BEHIND, INK, FAINT = (24, 24, 24), (225, 225, 225), (160, 160, 160)
 ERROR = 0.25  # mean |difference| of a pixel's channels at full brightness: errors are small
-LABEL, FOUND = (60, 230, 90), (80, 180, 255)
+LABEL, FOUND = (60, 230, 90), (80, 180, 255)  # green, blue
 Colour = tuple[int, int, int]
-Legend = Sequence[tuple[Colour, str]]
 
 
 class Scale(NamedTuple):
@@ -59,14 +58,12 @@ def views(
     pictures: tuple[np.ndarray, np.ndarray],
     hidden: Sequence[np.ndarray],
     heatmap: np.ndarray | None,
-    recent: Collection[Sequence[np.ndarray]] = (),
     off: tuple[float, float] | None = None,
 ) -> dict[str, View]:
     """Returns the pictures of a tick, by caption.
 
     pictures  (rows, columns, channels) floats in 0..1: a frame, and its prediction
     hidden    of each layer (units, numbers); heatmap (rows, columns) or None
-    recent    those of the last ticks, see `count_layers`
     off       the error of the prediction, and that of the previous frame; None: there was no prediction
     """
     frame, prediction = pictures
@@ -79,12 +76,10 @@ def views(
     }
     if heatmap is not None:
         shown["heatmap"] = coloured(heatmap, Scale(0, 1, "inferno"))
-    counts = count_layers(recent, config)
     for layer, numbers in enumerate(hidden):
         view = coloured(hidden_map(wiring, layer, numbers), Scale(*bounds(config), "viridis"))
         apart = len(numbers) == (wiring.layer == layer).sum() > 1
-        note = str(counts[layer]) if counts else ""
-        shown[f"hidden, layer {layer}"] = view._replace(units=wiring.grids[layer] if apart else None, note=note)
+        shown[f"hidden, layer {layer}"] = view._replace(units=wiring.grids[layer] if apart else None)
     return shown
 
 
@@ -127,14 +122,12 @@ def hidden_map(wiring: Wiring, layer: int, hidden: np.ndarray) -> np.ndarray:
     return whole.reshape(rows * high, columns * side)
 
 
-def side_by_side(
-    views: Mapping[str, View], *, aspect: float | None = None, title: str = "", legend: Legend = ()
-) -> np.ndarray:
+def side_by_side(views: Mapping[str, View], *, aspect: float | None = None, title: str = "") -> np.ndarray:
     """Returns the views as one picture: panels of one size, each with its caption above and its note below.
 
     aspect  width / height of the original frame, used by all panels. Every unit of a map is thus at its position in the frame,
             even if frames were stretched for the model; None: that of the first view
-    title   a line above all; legend: (colour, name) of the boxes, at the end of that line
+    title   a line above all
     """
     from PIL import Image, ImageDraw
 
@@ -145,7 +138,7 @@ def side_by_side(
     cell = (wide + GAP, CAPTION + high + GAP + NOTE * any(view.note for view in views.values()))
     whole = Image.new("RGB", (across * cell[0] + GAP, head + -(-len(views) // across) * cell[1]), BEHIND)
     pen = ImageDraw.Draw(whole)
-    _text(pen, (GAP, GAP), title, _legend(pen, whole.width - GAP, legend) - 3 * GAP, LARGE_LETTERS)
+    _text(pen, (GAP, GAP), title, whole.width - 4 * GAP, LARGE_LETTERS)
     for place, (name, view) in enumerate(views.items()):
         left, top = GAP + place % across * cell[0], head + place // across * cell[1]
         ends = f"  ({view.scale.low:g} to {view.scale.high:g})" if view.scale else ""
@@ -187,19 +180,6 @@ def _text(pen: Any, at: tuple[float, float], text: str, room: float, size: int =
             text = text[:-1]
         text += "..."
     pen.text(at, text, fill=colour, font=font)
-
-
-def _legend(pen: Any, right: int, legend: Legend) -> int:
-    """Draws a square of each colour, and its name, to the left of `right`; returns their left edge."""
-    font = _font(LETTERS)
-    widths = [16 + math.ceil(pen.textlength(name, font)) + 2 * GAP for _, name in legend]
-    begins: int = right - sum(widths)
-    left = begins
-    for (colour, name), width in zip(legend, widths, strict=True):
-        pen.rectangle((left, GAP + 4, left + 10, GAP + 14), outline=colour, width=2)
-        pen.text((left + 16, GAP + 1), name, fill=INK, font=font)
-        left += width
-    return begins
 
 
 def _lines(pen: Any, place: tuple[int, int, int, int], units: tuple[int, int] | None) -> None:

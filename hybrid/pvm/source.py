@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import console
 from ..feeds.video.clip import Clip, Shape
-from ..feeds.video.open import kept, open_clips
+from ..feeds.video.open import open_clips
 from ..storage import files
 from ..train import store
 from . import presets
@@ -17,28 +17,18 @@ VIDEO_HELP = (
     'a file that FFmpeg reads, a directory of images or of videos, a zip of images, "synthetic"'
     ' or "synthetic:SEED": moving bodies over a moving background, with boxes'
 )
-LABELS_HELP = (
-    "boxes for a video file, a line x,y,w,h a frame (default: the file beside it that ends in .txt or .csv; directories"
-    " and zips hold their own)"
-)
 (CONFIG,) = store.FILES["pvm"]
 
 
-def clips(video: str, shape: Shape, labels: str | None = None) -> Sequence[Clip]:
-    """Returns the clips of --video; with --labels the video file with the boxes of that file instead of its own.
+def clips_of(options: Mapping[str, Any], shape: Shape) -> Sequence[Clip]:
+    """Returns the clips that a run learns.
 
-    Raises ValueError or OSError, see `open_clips`.
+    Raises ValueError for an older run whose labels are elsewhere than beside the video; and as `open_clips`.
     """
-    if labels is None:
-        return open_clips(video, shape)
-    from ..feeds.video.clips.video_file import Video
-
-    if not Path(video).is_file() or Path(video).suffix.lower() == ".zip":
-        raise ValueError(
-            f"--labels: found {labels} with --video {video}, expected a video file; a directory or a zip holds its own"
-            " labels.txt"
-        )
-    return kept([Video(Path(video), shape, labels=Path(labels))])
+    if labels := options.get("labels"):
+        beside = Path(options["video"]).with_suffix(".txt")
+        raise ValueError(f"labels: found {labels}, expected {beside}; copy it there, and take `labels` out of run.json")
+    return open_clips(options["video"], shape)
 
 
 def labelled(found: Sequence[Clip]) -> bool:

@@ -6,20 +6,21 @@ import numba
 import numpy as np
 import pytest
 
+from bench.oracles.pvm import WRITTEN, expected
 from cpu import pvm
-from tests.support.pvm_tick import KINDS, UNITS, WRITTEN, assert_close, by_hand, case, tick
+from tests.support.pvm_tick import KINDS, PLAIN, UNITS, assert_close, case, tick
 
 
 @pytest.mark.parametrize(("kind", "streams"), [*zip(KINDS, itertools.cycle([1, 3]))])
 def test_a_tick_is_what_the_contract_says(kind, streams):
     made = case(kind, streams)
-    assert_close(tick(made), by_hand(made))
+    assert_close(tick(made), expected(made))
 
 
 @pytest.mark.parametrize(("kind", "streams"), [("simple, newest first", 1), ("residual", 2)])
 def test_without_momentum_and_without_a_range(kind, streams):
-    made = case(kind, streams, plain=True)
-    assert_close(tick(made), by_hand(made))
+    made = case(kind, streams) | PLAIN
+    assert_close(tick(made), expected(made))
 
 
 @pytest.mark.parametrize(("kind", "streams"), [("simple, context twice", 1), ("complex residual", 2)])
@@ -49,7 +50,7 @@ def test_who_does_not_learn_keeps_every_bit():
         part = slice(ends[layout.layer_at[u]], ends[layout.layer_at[u + 1]])
         for name in ("weights", "velocity"):
             assert (found[name][part].tobytes() == made[name][part].tobytes()) == (not learns)
-    assert_close(found, by_hand(made))
+    assert_close(found, expected(made))
     whole = tick(made | {"learns": np.ones(5, np.uint8)})
     part = slice(0, ends[layout.layer_at[1]])
     assert np.array_equal(found["tape"][:, : layout.tape_at[1]], whole["tape"][:, : layout.tape_at[1]])

@@ -6,13 +6,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from bench.oracles import pvm as oracle
 from cpu import pvm as cpu_pvm
 from gpu import pvm
 from gpu.runtime.array import Array
 from hybrid.pvm.config import Config
 from hybrid.pvm.layout import tape_layout
 from hybrid.pvm.wiring import Unit, custom, wire
-from tests.support import pvm_tick
+from tests.support.pvm_tick import tick
 
 SMALL = {"grids": (4, 3, 2, 1), "block": 2, "hidden": 9}
 CLASSIC = SMALL | {"wiring": "classic", "features": ("signal", "derivative", "integral", "error", "past")}
@@ -39,18 +40,10 @@ def graph(**options):
 
 def drawn(layout, streams=1, **given):
     """Arguments of a tick in float32; `given` replaces some. A momentum is of all units."""
-    made = pvm_tick.drawn(layout, streams) | given
+    made = oracle.drawn(layout, streams) | given
     made["weights"], made["rate"] = 0.2 * made["weights"], made["rate"] + 0.01
     made["momentum"] = np.full(len(layout.hidden), made["momentum"]) if "momentum" in given else made["momentum"]
-    return typed(made, np.float32)
-
-
-def typed(made, dtype):
-    """All arrays, but flags, of this dtype."""
-    return {
-        name: value.astype(dtype) if getattr(value, "dtype", np.uint8) != np.uint8 else value
-        for name, value in made.items()
-    }
+    return oracle.typed(made, np.float32)
 
 
 def on(gpu, made, *cuts, queue=None):
@@ -58,14 +51,14 @@ def on(gpu, made, *cuts, queue=None):
     there = {name: gpu.put(value) if isinstance(value, np.ndarray) else value for name, value in made.items()}
     there["layout"] = gpu.run(pvm.plan, made["layout"])
     for units in itertools.pairwise((0, *cuts, len(made["learns"]))):
-        done = (queue or gpu.queue).run(pvm.tick, *pvm_tick.arguments(**there | {"units": units}))
+        done = (queue or gpu.queue).run(pvm.tick, *oracle.arguments(**there | {"units": units}))
     done.wait()
     return {name: gpu.get(value) for name, value in there.items() if isinstance(value, Array)}
 
 
 def check(gpu, made):
-    found, expected, layout = on(gpu, made), pvm_tick.tick(typed(made, np.float64)), made["layout"]
-    for name in set(pvm_tick.WRITTEN) & found.keys() - {"delta"}:
+    found, expected, layout = on(gpu, made), tick(oracle.typed(made, np.float64)), made["layout"]
+    for name in set(oracle.WRITTEN) & found.keys() - {"delta"}:
         np.testing.assert_allclose(found[name], expected[name], rtol=1e-5, atol=1e-5, err_msg=name)
     for u in np.flatnonzero(made["learns"]):
         own = slice(layout.tape_at[u], layout.tape_at[u + 1])
@@ -75,7 +68,7 @@ def check(gpu, made):
 def bytes_of(gpu, made, *cuts, **how):
     """Those of all that a tick writes."""
     found = on(gpu, made, *cuts, **how)
-    return {name: found[name].tobytes() for name in pvm_tick.WRITTEN if name in found}
+    return {name: found[name].tobytes() for name in oracle.WRITTEN if name in found}
 
 
 @pytest.mark.parametrize(

@@ -348,8 +348,8 @@ def sweep(gpu: Gpu, kind: str, most: float | None = None) -> Iterator[Check]:
 
 def pvm_tick(gpu: Gpu, kind: str, momentum: bool) -> Iterator[Check]:
     """A tick of five units by the kernel of that kind; "many" has three streams."""
-    tick = ticks.drawn(gpu.rng, 3 if kind == "many" else 1, momentum)
-    for found in ticks.checks(pvm, tick, gpu.do, gpu.put, gpu.get):
+    made = ticks.small(gpu.rng, 3 if kind == "many" else 1, momentum)
+    for found in ticks.checks(pvm, made, gpu.do, gpu.put, gpu.get):
         yield Check(*found)
 
 

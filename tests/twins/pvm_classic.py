@@ -2,7 +2,7 @@
 
 It shares no code with the package and is what the fast kernels are judged by, so it is written to be read. All is
 float64. A model is made from a configuration file of the original (`config`, values are strings), with the original's
-mistakes. Units are of the simple kind; of the others `tests/support/pvm_tick.py` is the oracle.
+mistakes. Units are of the simple kind; of the others `bench/oracles/pvm.py` is the oracle.
 
     model = ClassicModel(config)
     model.initialise(np.random.default_rng(0))

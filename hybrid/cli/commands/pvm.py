@@ -8,11 +8,12 @@ from typing import Any
 
 from ... import console
 from ...feeds.video.frames import Frames
+from ...feeds.video.open import open_clips
 from ...pvm import evaluate, film, presets
 from ...pvm.film import DREAMT, FIELDS, WATCHED
 from ...pvm.model import parameters
 from ...pvm.originals import checkpoint
-from ...pvm.source import CONFIG, VIDEO_HELP, clips
+from ...pvm.source import CONFIG, VIDEO_HELP
 from ...pvm.wiring import wire
 from ...settings import positive, whole
 from ...storage import files
@@ -110,7 +111,7 @@ def _imported(given: argparse.Namespace) -> dict[str, Any]:
         console.note(f"{given.file}: {note}")
     model = checkpoint.model(read, device="cpu")
     options = choose("pvm", config=str(given.file), video=given.video, steps=read.step, streams=1)
-    feed = Frames(clips(given.video, model.config.frame), read.step)
+    feed = Frames(open_clips(given.video, model.config.frame), read.step)
     with store.begun(folder, given.overwrite):
         files.write(folder / CONFIG, [model.config.to_json().encode()])
         # before run.json, without which there is no run to resume

@@ -7,11 +7,9 @@ import json
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 
 from hybrid.cli import main
-from hybrid.feeds.video.film import Film
 from hybrid.pvm import presets, source
 from tests.hybrid.pvm.tiny import command as tiny
 
@@ -28,19 +26,15 @@ def test_help_imports_nothing_heavy(command):
 
 @pytest.fixture(scope="module")
 def refused(tmp_path_factory):
-    """A folder with files that are refused, by name, and a video."""
+    """A folder with files that are refused, by name."""
     folder = tmp_path_factory.mktemp("refused")
     (folder / "labels.txt").write_text("0,0,4,4\n" * 3)
-    with Film(folder / "video.mp4", 25) as film:
-        for shade in range(5):
-            film.write(np.full((16, 16, 3), 40 * shade, np.uint8))
     return folder
 
 
-def test_labels_of_a_video_may_stand_in_another_file(refused, tmp_path):
-    (tmp_path / "boxes.txt").write_text("1,2,3,4\n" * 5)
-    [clip] = source.clips(str(refused / "video.mp4"), (4, 4, 3), str(tmp_path / "boxes.txt"))
-    assert len(clip) == 5 and all(clip[number].box is not None for number in range(5))
+def test_a_run_with_labels_elsewhere_is_refused():
+    with pytest.raises(ValueError, match=r"labels: found boxes.csv, expected a/b.txt; copy it there, and"):
+        source.clips_of({"video": "a/b.mp4", "labels": "boxes.csv"}, (4, 4, 3))
 
 
 @pytest.mark.parametrize(
@@ -51,8 +45,6 @@ def test_labels_of_a_video_may_stand_in_another_file(refused, tmp_path):
         ("BARE --set readout.start=0", "--set readout.start=0: found a configuration without"),
         ("TINY --set grids=[4,9]", "hidden: found 3 sizes, expected 2"),
         ("TINY --video {folder}/labels.txt", "expected one of"),
-        ("TINY --video {folder}/video.mp4 --labels {folder}/labels.txt", "labels.txt"),
-        ("TINY --labels {folder}/labels.txt", "--labels: found"),
         ("TINY --valid {folder}/no.mp4", "no.mp4: there is no such file"),
         ("pvm watch {folder}", "holds no run"),
     ],
