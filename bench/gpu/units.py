@@ -73,10 +73,15 @@ def _ours(found: Contest, problem: Problem) -> None:
     before = device.memory()["device"]
     plan = found.do(units.plan, layout)
     found.do(plan.bins, batch)
-    memory = {"weights": weights.nbytes, "velocity": velocity.nbytes if velocity else 0, "signals": signals}
-    memory["plan"] = device.memory()["device"] - before
+    held = device.memory()["device"] - before
     written = (loss, y, hidden, weights, velocity, y_grad, hidden_grad)
     read = (plan, x, target, RATE, problem.momentum, ACTIVATION)
+    memory = {
+        "weights": weights.nbytes,
+        "velocity": velocity.nbytes if velocity else 0,
+        "signals": signals,
+        "plan": held,
+    }
     memory["total"] = sum(memory.values())
     kinds = "; ".join(f"{each.many:,} units {each.kind}" for each in plan.bins(batch) or []) or "units by GEMM"
     more = {"bytes_per_parameter": problem.counted, "memory": memory, "variant": kinds}
