@@ -3,7 +3,7 @@
 An LSTM learns from the documentation that every Python carries, or from a text of yours. You see how many tokens a second the
 whole model learns from, and the perplexity of a tenth of the text that is held out. The more words, the more the tree gains.
 
-    python examples/torch_language_model.py --heads tree,adaptive
+    python examples/torch_language_model.py --epochs 4
 """
 
 import argparse
@@ -16,7 +16,7 @@ from hybrid import Corpus, Vocabulary, text
 from hybrid.torch import TreeLoss
 
 WIDTH, STREAMS, STEPS = 64, 16, 20
-HEADS = {
+LAYERS = {
     "tree": lambda counts: TreeLoss(WIDTH, counts),
     "adaptive": lambda counts: torch.nn.AdaptiveLogSoftmaxWithLoss(
         WIDTH, len(counts), [len(counts) // 8, len(counts) // 2]
@@ -35,22 +35,21 @@ def segments(ids):
 class Model(torch.nn.Module):
     """Rows of words, an LSTM, and an output layer that is called (hidden, target) -> (output, loss)."""
 
-    def __init__(self, counts, head):
+    def __init__(self, counts, layer):
         super().__init__()
         torch.manual_seed(0)
         self.rows = torch.nn.Embedding(len(counts), WIDTH)
         self.lstm = torch.nn.LSTM(WIDTH, WIDTH)
-        self.head = head(counts)
+        self.layer = layer(counts)
 
     def forward(self, ids, target):
         hidden, _ = self.lstm(self.rows(ids))
-        return self.head(hidden.reshape(-1, WIDTH), target.reshape(-1))
+        return self.layer(hidden.reshape(-1, WIDTH), target.reshape(-1))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--text", help="a file, one sentence or paragraph a line (default: Python's documentation)")
-    parser.add_argument("--heads", default="tree,adaptive", help="output layers (default: tree,adaptive)")
     parser.add_argument("--epochs", type=int, default=2)
     arguments = parser.parse_args()
 
@@ -59,9 +58,9 @@ def main() -> None:
     vocabulary = Vocabulary.build(parts.train, min_count=2)
     train, valid = (torch.from_numpy(Corpus(part, vocabulary).ids).long() for part in parts[:2])
     counts = np.bincount(train, minlength=len(vocabulary))
-    print(f"{len(train):,} words to learn from, {len(counts):,} different\n\nhead      tokens/s  perplexity")
-    for name in arguments.heads.split(","):
-        model = Model(counts, HEADS[name])
+    print(f"{len(train):,} words to learn from, {len(counts):,} different\n\nlayer     tokens/s  perplexity")
+    for name, layer in LAYERS.items():
+        model = Model(counts, layer)
         optimiser = torch.optim.Adam(model.parameters(), lr=0.003)
         begun = time.perf_counter()
         for _ in range(arguments.epochs):

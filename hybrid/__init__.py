@@ -32,7 +32,6 @@ _NAMES = {
     "pvm.model": "PVM",
     "readout": "FullReadout HeadReadout MixtureReadout NeighbourReadout SampledReadout TreeReadout",
     "readout.head": "HeadParts",
-    "readout.neighbours": "Annoy",
     "readout.sampled": "GBCE NegativeSampling SampledSoftmax",
     "readout.tree": "Batched",
     "schedule.rates": "RateSchedule",

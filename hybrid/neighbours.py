@@ -36,7 +36,7 @@ class Neighbours:
                "exact": all rows are scored. "auto": tries the installed ones on these vectors with several sizes and efforts,
                and selects the fastest that reaches the recall; exact search if none is faster. The choice is printed on
                stderr and kept as `choice`. Each is an extra: pip install "hybrid-engine[voyager]", [usearch], [faiss],
-               [annoy], [neighbours] (hnswlib). Without annoy, "annoy" falls back to "exact" with a note
+               [annoy], [hnswlib]. Without annoy, "annoy" falls back to "exact" with a note
     recall     auto: the target fraction of the k nearest; None: 0.95
     k          auto: number of neighbours
     queries    auto: (B, D) sample queries: up to 256 select, the others measure the choice; None: some rows with noise
@@ -70,8 +70,6 @@ class Neighbours:
         self, vectors: Any, *, index: str = "auto", k: int = 10, queries: Any = None, threads: int = 1, **settings: Any
     ) -> None:
         """Initialises everything except the index."""
-        check.whole("k", k, 1)
-        check.whole("threads", threads, 1)
         if queries is not None and index != "auto":
             raise ValueError(f'queries: found some with index "{index}", expected none: only "auto" measures on them')
         self._live = live(vectors, index=index, k=k, threads=threads, **settings)
@@ -153,10 +151,14 @@ class Neighbours:
             return measured(self._live, np.asarray(hidden), k)
 
 
-def live(vectors: np.ndarray, *, index: str = "annoy", **settings: Any) -> Any:
+def live(vectors: np.ndarray, *, index: str, **settings: Any) -> Any:
     """Returns a cpu.search.neighbours.Neighbours; without annoy, a forest falls back to exact search with a note."""
     from cpu.search.libraries import there
     from cpu.search.neighbours import Neighbours
+
+    for name in ("trees", "search", "links", "effort", "k", "threads", "exact_below"):
+        if settings.get(name) is not None:
+            check.whole(name, settings[name], 0 if name == "exact_below" else 1)
 
     if index != "annoy" or there("annoy"):
         return Neighbours(vectors, index=index, **settings)

@@ -1,4 +1,4 @@
-"""Trees, heads and sampled softmax at 33 thousand to a million classes of real text: perplexity at equal processor time."""
+"""Trees, heads and sampled softmax at 33 thousand to a million classes of real text: perplexity at equal CPU time."""
 
 import concurrent.futures
 import functools

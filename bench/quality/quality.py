@@ -1,4 +1,4 @@
-"""Contenders at a problem, tuned by one search: figures at equal epochs and equal seconds (docs/results/report.md)."""
+"""Contenders at a problem, tuned by one search: figures at equal epochs and equal seconds (docs/results/benchmarks.md)."""
 
 import functools
 import importlib

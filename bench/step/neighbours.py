@@ -33,8 +33,9 @@ from hybrid.feeds.vocabulary import Vocabulary
 K, QUERIES, BLOCK = 10, 1024, 256  # BLOCK: queries of a product of NumPy
 RECALLS = (0.9, 0.99)
 ONLY = ("indexes", "heads")
-RANDOM, ROWS = 100, (100_000, 1_000_000)  # the width of random vectors; their numbers of rows
+ROWS, RANDOM = (100_000, 1_000_000), (100_000, 100)  # rows drawn around words; rows and width of random vectors
 SLOWEST = 4.0
+LACK = 0.03  # missing recall at which a library is left out: the timed queries are not those of the tuning
 LINKS = (8, 16, 32)
 SIZES = {"annoy": (10, 40, 100), "faiss": (32, 128, 512)}  # other kinds use LINKS
 WIDTHS, CLASSES, BATCHES = (128, 512, 1024), (250_000, 1_000_000), (1, 64)  # heads
@@ -77,13 +78,8 @@ def _data(arguments) -> Iterator[tuple[str, np.ndarray, tuple[str, ...]]]:
     yield name, words, ("angular", "dot")
     for rows in () if arguments.quick else ROWS:
         yield f"{name}, {rows:,} around them", _grown(words, rows), ("angular", "dot")
-    for rows in (3000,) if arguments.quick else ROWS:
-        width = 20 if arguments.quick else RANDOM
-        yield (
-            f"random {rows:,} x {width}",
-            np.random.default_rng(0).standard_normal((rows, width), np.float32),
-            ("angular",),
-        )
+    rows, width = (3000, 20) if arguments.quick else RANDOM
+    yield f"random {rows:,} x {width}", np.random.default_rng(0).standard_normal((rows, width), np.float32), ("angular",)
 
 
 def _grown(rows: np.ndarray, many: int) -> np.ndarray:
@@ -134,7 +130,11 @@ class Problem:
                 seconds, (_, size, setting, ask, built), effort = found
                 best[who] = seconds, size
                 asked = functools.partial(ask, self.asked, effort)
-                made.append(self._work(who, recall, asked, f"{setting}, {effort}", built))
+                work = self._work(who, recall, asked, f"{setting}, {effort}", built)
+                if work.more["found"] < recall - LACK:
+                    print(f"  {who}: left out, it reached the recall on the tuning queries only", flush=True)
+                else:
+                    made.append(work)
             else:
                 print(f"  {who}: recall {recall} not reached in {SLOWEST:.0f} x the time of exact search", flush=True)
         return made
@@ -196,7 +196,7 @@ class Problem:
         print(f"  {who}: {setting or 'exact'}; recall of the timed queries {found:.3f}", flush=True)
 
         def check():
-            if found < recall - 0.03:  # tolerance, since these are not the tuning queries
+            if found < recall - LACK:
                 raise AssertionError(f"{who}: found {found:.3f} of the ten nearest, expected {recall}")
 
         params = {"data": self.name, "metric": self.metric, "k": K, "recall": recall}

@@ -291,7 +291,7 @@ class Library(NamedTuple):
 
 LIBRARIES = {
     "annoy": Library("annoy", '"hybrid-engine[annoy]", with a C++ compiler', Forest, "{} trees, search {:,}"),
-    "hnsw": Library("hnswlib", '"hybrid-engine[neighbours]"', Graph, "{} links, effort {:,}"),
+    "hnsw": Library("hnswlib", '"hybrid-engine[hnswlib]"', Graph, "{} links, effort {:,}"),
     "voyager": Library("voyager", '"hybrid-engine[voyager]"', VoyagerGraph, "{} links, effort {:,}"),
     "usearch": Library("usearch", '"hybrid-engine[usearch]"', UsearchGraph, "{} links, effort {:,}"),
     "faiss": Library("faiss", '"hybrid-engine[faiss]"', Cells, "cells of {} rows, {:,} searched"),

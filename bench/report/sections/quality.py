@@ -36,7 +36,7 @@ STEPS = [
 ]
 CURVE = ["who", "asked for", "seconds", "seeds", "mean", "lowest", "highest", "on test data"]
 AFTER = ("after ", " s")  # prefix and suffix of the seconds in figure names of `large`
-LARGE_HEADER = ["classes", "who", "seconds of one processor", "perplexity"]
+LARGE_HEADER = ["classes", "who", "CPU seconds", "perplexity"]
 
 
 class Length(NamedTuple):
@@ -167,7 +167,7 @@ def _large_summary(found: Sequence[Record]) -> str:
     best = min(found, key=lambda one: _reached(one)[-1][1])
     seconds, value = _reached(best)[-1]
     classes = best["params"]["classes"]
-    after = f"after {seconds:g} s of one processor"
+    after = f"after {seconds:g} CPU seconds"
     return f"**{classes:,} classes** of real text: {after} {best['who']} has the best perplexity, {value:,.0f}."
 
 
@@ -178,8 +178,8 @@ def _large_figure(work: str, found: Sequence[Record]) -> Figure:
         for seconds, value in _reached(one)
         if value < one["params"]["classes"]  # perplexity of guessing; diverged trainings exceed it
     ]
-    caption = f"{found[0]['params']['classes']:,} classes: perplexity by seconds of one processor (less is better)"
-    axes, name = ("seconds of one processor", "perplexity of validation data"), work.replace(".", "-")
+    caption = f"{found[0]['params']['classes']:,} classes: perplexity by CPU seconds (less is better)"
+    axes, name = ("CPU seconds", "perplexity of validation data"), work.replace(".", "-")
     return Figure(name, caption, _large_summary(found).replace("**", ""), name, points, *axes)
 
 

@@ -28,7 +28,7 @@ OPTIONAL = {
     "annoy": ('for the index "annoy", beside exact search', "annoy"),
     "av": ("to read and write video", "video"),
     "tensorboardX": ("for --tensorboard", "tensorboard"),
-    "hnswlib": ('for the index "hnsw"', "neighbours"),
+    "hnswlib": ('for the index "hnsw"', "hnswlib"),
     "voyager": ('for the index "voyager"', "voyager"),
     "usearch": ('for the index "usearch"', "usearch"),
     "faiss-cpu": ('for the index "faiss"', "faiss"),

@@ -79,7 +79,7 @@ def test_when_a_curve_reaches_a_perplexity():
 
 def test_looks_at_large_trainings_are_points_unless_they_diverged_and_lstms_are_left_out():
     lost = LARGE | {"who": "head", "params": {"classes": 7_000}, "quality": {"after 60 s": [3.9e143], "epochs": [0.1]}}
-    clock = "seconds of one processor"
+    clock = "CPU seconds"
     lstm = {"bench": "quality", "who": "LSTM 2 x 256: tree", "params": {}, "data": "", "threads": 2, "lowest": True}
     lstm |= {"work": "language.seconds", "run": {"seconds": 9}, "seconds": 9.0, "valid": {"perplexity": 50.0}}
     assert curves([lstm, TRAINED[0], lost]) == {7_000: [Curve("tree", 7_000, clock, ((60.0, 200.0), (120.0, 100.0)))]}

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hybrid import SGD, Annoy, SampledSoftmax
+from hybrid import SGD, SampledSoftmax
 from hybrid.readout import NeighbourReadout, SampledReadout, make, rebuild
 
 
@@ -20,7 +20,7 @@ def indexed():
     rng = np.random.default_rng(0)
     centres = rng.normal(size=(150, 16))
     inner.weights[:] = centres[rng.integers(0, 150, 3000)] + 0.3 * rng.normal(size=(3000, 16))
-    readout = NeighbourReadout(inner, exact_below=0)
+    readout = NeighbourReadout(inner, index="annoy", exact_below=0)
     readout.build()
     return readout
 
@@ -50,7 +50,7 @@ def test_a_rebuild_that_fails_is_told_once_and_training_goes_on(monkeypatch, cap
         raise MemoryError("no room")
 
     inner = SampledReadout(60, 4, batch=8, optimiser=SGD(0.1), loss=SampledSoftmax(3))
-    readout = NeighbourReadout(inner, exact_below=0, index=Annoy(trees=2))
+    readout = NeighbourReadout(inner, exact_below=0, index="annoy", trees=2)
     monkeypatch.setattr(libraries, "make", fail)
     for seed in range(3):
         grad, hidden, target = batch(60, 4, 8, seed)
