@@ -79,7 +79,8 @@ def _data(arguments) -> Iterator[tuple[str, np.ndarray, tuple[str, ...]]]:
     for rows in () if arguments.quick else ROWS:
         yield f"{name}, {rows:,} around them", _grown(words, rows), ("angular", "dot")
     rows, width = (3000, 20) if arguments.quick else RANDOM
-    yield f"random {rows:,} x {width}", np.random.default_rng(0).standard_normal((rows, width), np.float32), ("angular",)
+    random = np.random.default_rng(0).standard_normal((rows, width), np.float32)
+    yield f"random {rows:,} x {width}", random, ("angular",)
 
 
 def _grown(rows: np.ndarray, many: int) -> np.ndarray:

@@ -42,7 +42,9 @@ MAKE = {
     "logistic": lambda **more: SampledReadout(COUNTS, WIDTH, batch=BATCH, seed=5, loss="logistic", **more),
     "mixture": lambda **more: MixtureReadout([MAKE["huffman"](**more), MAKE["balanced"](**more)], pace=0.1),
     "gbce": lambda **more: SampledReadout(COUNTS, WIDTH, batch=BATCH, seed=5, loss=GBCE(20), **more),
-    "neighbours": lambda **more: NeighbourReadout(FullReadout(COUNTS, WIDTH, batch=BATCH, seed=5, **more), index="annoy"),
+    "neighbours": lambda **more: NeighbourReadout(
+        FullReadout(COUNTS, WIDTH, batch=BATCH, seed=5, **more), index="annoy"
+    ),
 }
 MAKE = {kind: rated(make) for kind, make in MAKE.items()}
 

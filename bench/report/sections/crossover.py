@@ -202,7 +202,9 @@ def _claim(trained: Curves) -> str:
     )
     firsts = {f"{count:,}": _firsts(targets(some)[0], some) for count, some in trained.items()}
     if holds := [count for count, first in firsts.items() if any("tree" in who for who in first)]:
-        sentence += f" At equal quality a tree is the first to come near the lowest perplexity at {', '.join(holds)} classes."
+        sentence += (
+            f" At equal quality a tree is the first to come near the lowest perplexity at {', '.join(holds)} classes."
+        )
     return sentence
 
 

@@ -132,7 +132,8 @@ def _timeline(ticks: Sequence[Record]) -> Figure:
     ends = {
         way: max(one["end"] for one in found if one["way"] == way) for way in dict.fromkeys(one["way"] for one in found)
     }
-    alt = "One traced tick, not the median, by queues: " + "; ".join(f"{way} it takes {end:.3g} ms" for way, end in ends.items()) + "."
+    took = "; ".join(f"{way} it takes {end:.3g} ms" for way, end in ends.items())
+    alt = f"One traced tick, not the median, by queues: {took}."
     caption, x = "One tick as a timeline: what each queue does when (delay 0)", "milliseconds since the tick began"
     return Figure("overlap-timeline", caption, alt, "overlap-timeline", points, x, "", log="", kind="timeline")
 
