@@ -5,6 +5,7 @@ import re
 
 from gpu.runtime import CUDA
 
+ASK = "nvidia-smi says more; reboot after an update of the driver, start a container with its GPUs (--gpus all)"
 BUILT_13 = "12.8"  # first with all functions that PyCUDA calls when built with CUDA 13: cuEventElapsedTime_v2
 
 
@@ -23,11 +24,11 @@ def unavailable() -> str | None:
     try:
         driver.init()
         if not driver.Device.count():
-            return "the NVIDIA driver sees no device"
+            return f"the NVIDIA driver sees no device; {ASK}"
         first, version = driver.Device(0), driver.get_driver_version()
         old, capability = too_old(first), first.compute_capability()
     except driver.Error as error:
-        return f"the NVIDIA driver does not start ({error})"
+        return f"the NVIDIA driver does not start ({error}); {ASK}"
     return old or _no_compiler(version // 1000) or _no_code(capability, version) or _no_blas()
 
 

@@ -20,7 +20,7 @@ from ..pvm.config import Config
 from ..pvm.figures import Pair, compared, floats, judged
 from ..pvm.live import Latest, Live
 from ..pvm.model import PVM, StepResult
-from ..pvm.source import CONFIG, VIDEO_HELP, clips_of, configured, labelled, read_config
+from ..pvm.source import CONFIG, VIDEO_HELP, configured, labelled, read_config
 from ..schedule import trace
 from ..settings import option, positive
 from ..storage import files
@@ -279,7 +279,7 @@ def prepare(options: dict[str, Any]) -> Watching:
     """Makes a feed of the video, with the configuration of the options, or of the run; without labels it has no readouts."""
     folder = options.get("resume")
     config = read_config(Path(folder)) if folder else configured(options)
-    shown = clips_of(options, config.frame)
+    shown = open_clips(options["video"], config.frame)
     feed = Frames(shown, options["steps"], options["streams"] or config.streams)
     asked = folder or any(setting.startswith("readout") for setting in options["set"] or ())
     if config.readout and not asked and not labelled(feed.clips):

@@ -28,8 +28,6 @@ READOUTS = ("tile", "unit")
 MOST_STREAMS = 16
 LONGEST_NAME = 200  # characters; it appears in pictures and reports
 MOST_LAYERS = 1000  # each is context to others: wiring takes quadratic time
-# Fields of older checkpoints, with their only valid values.
-FORMER: dict[str, Any] = {"compat": None, "depth": 1, "ignore_depth": False}
 SCHEDULED = ("rate", "rates", "lr", "learning_rate", "momentum")  # other names for the content of `schedule`
 Event = tuple[int, int | None, float, float | None]
 Rates = tuple[np.ndarray, np.ndarray]
@@ -216,7 +214,6 @@ class Config:
 def _known(cls: type[T], fields: Mapping[str, Any], prefix: str = "") -> T:
     if not isinstance(fields, Mapping):
         raise ValueError(f"{prefix.rstrip('.') or 'configuration'}: found {fields!r}, expected names with values")
-    fields = {name: value for name, value in fields.items() if name not in FORMER or value != FORMER[name]}
     known = [one.name for one in dataclasses.fields(cls)]
     for name in fields:
         if name not in known:

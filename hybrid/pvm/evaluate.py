@@ -21,7 +21,7 @@ from . import panel
 from .figures import Pair, compared, floats, judged
 from .heads import box_of, combine
 from .model import PVM, StepResult, parameters
-from .source import CONFIG, clips_of, labelled, read_config
+from .source import CONFIG, labelled, read_config
 from .wiring import Wiring
 
 FRAMES = 500  # maximum, so that validation takes a small part of a run
@@ -77,8 +77,7 @@ def follow(one: PVM, model: PVM) -> None:
 
 def shown_clips(given: dict[str, Any], options: dict[str, Any], model: PVM) -> Sequence[Clip]:
     """Returns the clips that a command names, or those of the run."""
-    frame, video = model.config.frame, given["video"]
-    return open_clips(video, frame) if video else clips_of(options, frame)
+    return open_clips(given["video"] or options["video"], model.config.frame)
 
 
 def frames_of(clip: Clip) -> Iterator[Frame]:

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import console
-from ..feeds.video.clip import Clip, Shape
-from ..feeds.video.open import open_clips
+from ..feeds.video.clip import Clip
 from ..storage import files
 from ..train import store
 from . import presets
@@ -18,17 +17,6 @@ VIDEO_HELP = (
     ' or "synthetic:SEED": moving bodies over a moving background, with boxes'
 )
 (CONFIG,) = store.FILES["pvm"]
-
-
-def clips_of(options: Mapping[str, Any], shape: Shape) -> Sequence[Clip]:
-    """Returns the clips that a run learns.
-
-    Raises ValueError for an older run whose labels are elsewhere than beside the video; and as `open_clips`.
-    """
-    if labels := options.get("labels"):
-        beside = Path(options["video"]).with_suffix(".txt")
-        raise ValueError(f"labels: found {labels}, expected {beside}; copy it there, and take `labels` out of run.json")
-    return open_clips(options["video"], shape)
 
 
 def labelled(found: Sequence[Clip]) -> bool:

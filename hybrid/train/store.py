@@ -26,8 +26,7 @@ TENSORBOARD = "tensorboard"
 
 RUN = files.RUN
 REPORT = "report.json"
-# Timelines are no longer drawn; an earlier run has them.
-PICTURES = tuple(f"{name}.{kind}" for name in ("curve", "timeline", "last") for kind in ("png", "pdf", "csv"))
+PICTURES = tuple(f"{name}.{kind}" for name in ("curve", "last") for kind in ("png", "pdf", "csv"))
 COUNTS = "counts.npz"  # of a run of factors
 AFTER = (REPORT, CURVE, "timeline.json", COUNTS, *PICTURES)
 

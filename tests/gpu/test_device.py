@@ -208,17 +208,6 @@ def test_waiting_leaves_the_core_to_others(gpu, monkeypatch):
     own.close()
 
 
-def test_the_doctor_leaves_a_thread_its_context(gpu):
-    """It makes a handle of cuBLAS in the device's context, in a thread that works with the device before and after."""
-    from hybrid.cli.commands import doctor
-
-    gpu.run(lambda: None)
-    doctor.report()
-    there = gpu.put(np.arange(3))
-    gpu.run(lambda: None)  # waits for an event of the context
-    assert gpu.get(there).tolist() == [0, 1, 2]
-
-
 def test_a_device_that_is_closed_leaves_nothing_though_arrays_are_kept(gpu, simulated):
     gc.collect()  # arrays of other tests
     gpu.device.owner.call(gpu.device.context.synchronize)

@@ -2,7 +2,6 @@
 
 import argparse
 import contextlib
-import ctypes
 import importlib
 import importlib.metadata
 import importlib.util
@@ -42,11 +41,7 @@ OPTIONAL = {
 LAYERS = {"tbb": "tbbpool", "omp": "omppool", "workqueue": "workqueue"}  # Numba's thread layers and their modules
 THREADSAFE = {"tbb", "omp"}
 NO_GPU = "none is needed: --device cpu"
-NO_DEVICE = 100  # CUDA_ERROR_NO_DEVICE
-CAPABILITY = (75, 76)  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, _MINOR
-ASK_SMI = "nvidia-smi says more; reboot after an update of the driver, start a container with its GPUs (--gpus all)"
 PYCUDA = "pip install 'hybrid-engine[gpu]' && python -m gpu.install, which needs a C++ compiler, and no CUDA toolkit"
-OTHER_CUBLAS = "update the driver; for CUDA 12 pip install nvidia-cublas-cu12; or name another in HYBRID_CUBLAS"
 Finding = dict[str, Any]
 
 
@@ -187,98 +182,43 @@ def _mpi() -> list[Finding]:
 
 
 def gpu() -> list[Finding]:
-    """Checks the requirements of a GPU, all optional: driver, devices, compiler, PyCUDA, cuBLAS; then the conclusion."""
-    from gpu.runtime import compiler
+    """Checks the requirements of a GPU, all optional: compiler, PyCUDA, cuBLAS, devices; then the conclusion."""
+    from gpu.runtime import blas, compiler
 
-    driver, *devices = _driver()
-    found, ok = version("pycuda", "pycuda.driver")  # imports the driver it was built for
-    pycuda = finding("PyCUDA", ok, found, PYCUDA)
-    cublas = _cublas(bool(devices))
     try:
         made_by = compiler.compiler()
         compiles = finding("kernel compiler", True, f"{made_by.name}, {made_by.path}")
     except OSError as error:
         compiles = failure("kernel compiler", error, compiler.WANTED)
+    found, ok = version("pycuda", "pycuda.driver")  # imports the driver it was built for
+    pycuda = finding("PyCUDA", ok, found, PYCUDA)
     try:
-        reason = backend.why_no_gpu() or (None if cublas["ok"] else "mend cuBLAS")
+        cublas = finding("cuBLAS", True, next(blas.libraries())._name)
+    except OSError as error:
+        cublas = failure("cuBLAS", error, "name libcublas.so in HYBRID_CUBLAS, or leave that unset")
+    try:
+        reason, devices = backend.why_no_gpu(), _devices() if ok else []
     except Exception as error:  # a PyCUDA that does not fit this driver may raise anything
-        reason = f"PyCUDA fails: {error}"
+        reason, devices = f"PyCUDA fails: {error}", []
     cause, _, remedy = (reason or "").partition("; ")
     found = f"not used: {cause}" if reason else "can be used: --device cuda:0"
-    return [driver, *devices, compiles, pycuda, cublas, finding("gpu", not reason, found, remedy or NO_GPU)]
+    return [compiles, pycuda, cublas, *devices, finding("gpu", not reason, found, remedy or NO_GPU)]
 
 
-def _driver() -> list[Finding]:
-    """Checks the NVIDIA driver; then name, capability and memory of every device."""
-    name = "NVIDIA driver"
-    try:
-        cuda = _cuda()
-    except OSError as error:
-        return [finding(name, False, f"none ({error})", f"install it, where there is a GPU; {NO_GPU}")]
-    try:
-        supports, status = _ask(cuda.cuDriverGetVersion, ctypes.c_int()), cuda.cuInit(0)
-        if status not in (0, NO_DEVICE):
-            raise OSError(f"cuInit answers with error {status}")
-        count = 0 if status else _ask(cuda.cuDeviceGetCount, ctypes.c_int())
-        devices = [_device(cuda, number) for number in range(count)]
-    except OSError as error:
-        return [finding(name, False, str(error), ASK_SMI)]
-    found = f"CUDA {supports // 1000}.{supports % 1000 // 10}, {count} device{'s' * (count != 1)}"
-    return [finding(name, count > 0, found, ASK_SMI), *devices]
+def _devices() -> list[Finding]:
+    """Lists the driver's version, and name, capability and memory of every device; [] if the driver does not start."""
+    import pycuda.driver as driver
 
-
-def _device(cuda: ctypes.CDLL, number: int) -> Finding:
-    from gpu.device import LEAST
-
-    name, device = ctypes.create_string_buffer(256), _ask(cuda.cuDeviceGet, ctypes.c_int(), number)
-    cuda.cuDeviceGetName(name, len(name), device)
-    major, minor = (_ask(cuda.cuDeviceGetAttribute, ctypes.c_int(), which, device) for which in CAPABILITY)
-    size, ok = _ask(cuda.cuDeviceTotalMem_v2, ctypes.c_size_t(), device), (major, minor) >= LEAST
-    needs = "" if ok else f"; the kernels need sm_{LEAST[0]}{LEAST[1]} or newer"
-    found = f"{name.value.decode(errors='replace')}, sm_{major}{minor}, {size / 2**30:.1f} GiB{needs}"
-    return finding(f"cuda:{number}", ok, found, NO_GPU)
-
-
-def _cuda() -> ctypes.CDLL:
-    return ctypes.CDLL("libcuda.so.1")
-
-
-def _ask(function: Any, place: Any, *arguments: Any) -> Any:
-    """Returns the value that a driver function writes to its first argument; OSError if it fails."""
-    if status := function(ctypes.byref(place), *arguments):
-        raise OSError(f"{function.__name__} answers with error {status}")
-    return place.value
-
-
-def _cublas(device: bool) -> Finding:
-    """Finds the cuBLAS that works with this driver; without a device, the first that loads."""
-    from gpu.runtime import blas
+    from gpu.device import too_old
 
     try:
-        library = _working() if device else next(blas.libraries())
-    except OSError as error:
-        return failure("cuBLAS", error, "name libcublas.so in HYBRID_CUBLAS, or leave that unset")
-    except LookupError as error:
-        return finding("cuBLAS", False, str(error), OTHER_CUBLAS)
-    parts = [ctypes.c_int() for _ in range(3)]
-    ask = getattr(library, "cublasGetProperty", lambda *_: 1)
-    fails = [ask(which, ctypes.byref(part)) for which, part in enumerate(parts)]
-    number = "" if any(fails) else ".".join(str(part.value) for part in parts) + ", "
-    return finding("cuBLAS", True, f"{number}{library._name}")
-
-
-def _working() -> Any:
-    """Returns the library that creates a handle in the first device's primary context."""
-    from gpu.runtime import blas
-
-    cuda, context = _cuda(), ctypes.c_void_p()
-    if status := cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0):
-        raise LookupError(f"cuDevicePrimaryCtxRetain answers with error {status}")
-    cuda.cuCtxPushCurrent_v2(context)
-    try:
-        library, handle = blas.create()
-        library.cublasDestroy_v2(handle)
-        return library
-    finally:
-        cuda.cuCtxPopCurrent_v2(ctypes.byref(context))  # restores the thread's context
-        cuda.cuDevicePrimaryCtxRelease_v2(0)
+        driver.init()
+    except driver.Error:
+        return []
+    number, devices = driver.get_driver_version(), []
+    for at in range(driver.Device.count()):
+        device = driver.Device(at)
+        (major, minor), old = device.compute_capability(), too_old(device)
+        found = f"{device.name()}, sm_{major}{minor}, {device.total_memory() / 2**30:.1f} GiB"
+        devices.append(finding(f"cuda:{at}", not old, old or found, NO_GPU))
+    return [finding("NVIDIA driver", True, f"CUDA {number // 1000}.{number % 1000 // 10}"), *devices]

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from hybrid.cli import main
-from hybrid.pvm import presets, source
+from hybrid.pvm import presets
 from tests.hybrid.pvm.tiny import command as tiny
 
 
@@ -30,11 +30,6 @@ def refused(tmp_path_factory):
     folder = tmp_path_factory.mktemp("refused")
     (folder / "labels.txt").write_text("0,0,4,4\n" * 3)
     return folder
-
-
-def test_a_run_with_labels_elsewhere_is_refused():
-    with pytest.raises(ValueError, match=r"labels: found boxes.csv, expected a/b.txt; copy it there, and"):
-        source.clips_of({"video": "a/b.mp4", "labels": "boxes.csv"}, (4, 4, 3))
 
 
 @pytest.mark.parametrize(
