@@ -72,7 +72,7 @@ class Neighbours:
         """Initialises everything except the index."""
         if queries is not None and index != "auto":
             raise ValueError(f'queries: found some with index "{index}", expected none: only "auto" measures on them')
-        self._live = live(vectors, index=index, k=k, threads=threads, **settings)
+        self._live = live(vectors, index=index, **checked({"k": k, "threads": threads} | settings))
         self._queries = queries
         self.alone = Alone("table of neighbours", "give every thread one of its own")
 
@@ -151,14 +151,19 @@ class Neighbours:
             return measured(self._live, np.asarray(hidden), k)
 
 
+def checked(settings: dict[str, Any]) -> dict[str, Any]:
+    """Returns the settings of an index with their whole numbers as ints; ValueError for others."""
+    wholes = (name for name in ("trees", "search", "links", "effort", "k", "threads") if name in settings)
+    settings |= {name: check.whole(name, settings[name], 1) for name in wholes}
+    if settings.get("exact_below") is not None:
+        settings["exact_below"] = check.whole("exact_below", settings["exact_below"], 0)
+    return settings
+
+
 def live(vectors: np.ndarray, *, index: str, **settings: Any) -> Any:
     """Returns a cpu.search.neighbours.Neighbours; without annoy, a forest falls back to exact search with a note."""
     from cpu.search.libraries import there
     from cpu.search.neighbours import Neighbours
-
-    for name in ("trees", "search", "links", "effort", "k", "threads", "exact_below"):
-        if settings.get(name) is not None:
-            check.whole(name, settings[name], 0 if name == "exact_below" else 1)
 
     if index != "annoy" or there("annoy"):
         return Neighbours(vectors, index=index, **settings)

@@ -23,6 +23,7 @@ KINDS = {4: 0, 2: 14}  # CUDA_R_32F, CUDA_R_16BF by bytes per number
 COMPUTE_FP32, ALGORITHM = 68, -1  # CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT
 VERSIONS = ("13", "12")
 WHEELS = ("nvidia/cu13/lib", "nvidia/cublas/lib")  # below a folder of packages, CUDA 13 and 12
+OTHER = "update the driver; for one of CUDA 12: pip install nvidia-cublas-cu12; or name another in HYBRID_CUBLAS"
 MISSING = (
     "cuBLAS, which multiplies matrices, is not found; install the CUDA toolkit, or name libcublas.so in HYBRID_CUBLAS, or: "
     "pip install nvidia-cublas (for a driver of CUDA 12: nvidia-cublas-cu12)"
@@ -161,7 +162,7 @@ def create() -> tuple[Any, Any]:
         if not status:
             return found, handle
         answers.append(f"cublasCreate_v2 of {found._name} answers with {found.cublasGetStatusName(status).decode()}")
-    raise LookupError(", ".join(answers))
+    raise LookupError(", ".join(answers) + f"; {OTHER}")
 
 
 def libraries() -> Iterator[Any]:

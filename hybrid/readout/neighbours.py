@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import check, console
-from ..neighbours import ASKED, live, measured, tell_choice
+from ..neighbours import ASKED, checked, live, measured, tell_choice
 from ..optimisers import SGD
 from ..settings import number, option
 from . import least as least_of
@@ -69,7 +69,7 @@ class NeighbourReadout(Base):
         self.alone = readout.alone  # a call of it is a call of the readout
         if index == "auto" and recall is None:
             recall = RECALL
-        self._settings = {"index": index, "recall": recall, "threads": threads} | settings
+        self._settings = checked({"index": index, "recall": recall, "threads": threads} | settings)
         self._neighbours = live(readout.weights, metric="dot", seed=readout.seed, **self._settings)
         self._reported = self._neighbours.choice
         self._building: Future[None] | None = None

@@ -1,5 +1,7 @@
 """A readout under an index of neighbours: what it finds, when it is built anew, and what it is worth."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -78,6 +80,8 @@ def test_options_name_a_readout_of_neighbours():
     assert {"index": "auto", "recall": 0.9}.items() <= facts.items()
     assert facts["readout"]["optimiser"] == "adagrad" and rebuild(facts).describe() == facts
     assert NeighbourReadout(made.readout, index="auto").describe()["recall"] == 0.95
+    described = NeighbourReadout(made.readout, threads=np.int64(2), exact_below=np.int32(0)).describe()
+    assert json.loads(json.dumps(described)) == described
     for wrong, message in (
         ({"recall": 2.0}, "recall: found 2.0, expected a number above 0, at most 1"),
         ({"biases": True}, "readout: found one with biases"),
