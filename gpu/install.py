@@ -29,24 +29,6 @@ CUDA_ENABLE_CURAND = False
 CUDADRV_LIB_DIR = [{stub!r}]
 CUDADRV_LIBNAME = ["cuda"]
 CXXFLAGS = ["-O2", "-g0", "-w"]
-__import__("parallel")
-"""
-# setuptools compiles an extension's sources one after another; on all cores PyCUDA takes a minute instead of two.
-PARALLEL = """\
-import concurrent.futures
-import contextlib
-import os
-
-with contextlib.suppress(ImportError, AttributeError):
-    from distutils.ccompiler import CCompiler
-
-    one_by_one = CCompiler.compile
-
-    def together(compiler, sources, *arguments, **options):
-        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-            return sum(pool.map(lambda source: one_by_one(compiler, [source], *arguments, **options), sources), [])
-
-    CCompiler.compile = together
 """
 # A symbol that PyCUDA refers to: keeps linkers that drop unused libraries from dropping this one.
 STUB = 'extern "C" int cuInit(unsigned) { return 0; }\n'
@@ -123,7 +105,6 @@ def build(kept: Path, python: str) -> Path:
         work = Path(made)
         source = download(work, python)
         (source / "siteconf.py").write_text(CONFIGURATION.format(root=str(cuda()[0]), stub=str(stub(work))))
-        (source / "parallel.py").write_text(PARALLEL)
         pip("build it", "wheel", "--no-deps", "--wheel-dir", str(work / "wheel"), str(source), python=python)
         return keep(next((work / "wheel").glob("*.whl")), kept)
 

@@ -8,14 +8,11 @@ last. So each is read from memory once per step:
            only: larger batches of such units use GEMMs
 """
 
-from functools import cached_property
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gpu.device import Device
-from gpu.runtime import kernels
 from gpu.runtime.array import Array
 
 MOST = 16  # maximum number of examples per visit; more use a GEMM
@@ -23,8 +20,6 @@ RESERVED = 1024  # bytes of shared memory that CUDA reserves per block
 CROWD = 8  # more blocks per multiprocessor make no difference
 FLOAT = 4
 
-LAUNCHER = str(Path(__file__).with_name("units.py"))
-STEPS = [f"step_{kind}{speeds}" for kind in ("whole", "whole_many", "part") for speeds in ("", "_momentum")]
 
 # A kernel's description of a unit, as in units.cuh: 64 bytes, so that a block starts with one read, not a chain of them.
 UNIT = np.dtype(
@@ -78,15 +73,11 @@ class Plan:
             device.from_host(at) for at in (starts + h * n, np.asarray(layout.w_at)[1:] - self.sizes[2])
         )
         self.everyone = self._units(np.arange(n.size), 0)
+        self.room = int(device.shared_block)  # bytes of a step, whose kernels have no static shared memory
         self._bins: dict[int, list[Bin] | None] = {}
 
     def __len__(self) -> int:
         return self.sizes[0].size
-
-    @cached_property
-    def room(self) -> int:
-        """Bytes of shared memory available to a step, excluding static shared memory of its kernels."""
-        return int(self.device.shared_block) - kernels.static_shared(self.device, LAUNCHER, STEPS)
 
     def bins(self, batch: int) -> list[Bin] | None:
         """Returns the units of each launch for a batch; None, for GEMMs, if shared memory is too small for a unit.

@@ -155,14 +155,8 @@ def _chunks(learned: Any, batch: int, size: int = 4) -> Sequence[Chunk]:
 
 
 def _measure_all(
-    out: Array,
-    work: Work,
-    hidden: Array | Matrix,
-    target: Array,
-    weight: Array | None,
-    chunks: Sequence[Chunk],
-    sign: float,
-) -> Array | Matrix:
+    out: Array, work: Work, hidden: Array | Matrix, target: Array, weight: Array | None, chunks: Sequence[Chunk], sign: float,
+) -> Array | Matrix:  # fmt: skip
     """First pass: the largest logit and the sum of each row; out = sign * log p(target), times the weight.
 
     Returns the rows of the last chunk as a factor.
@@ -171,14 +165,9 @@ def _measure_all(
 
 
 def _measure(
-    out: Array | None,
-    work: Work,
-    hidden: Array | Matrix,
-    target: Array | None,
-    weight: Array | None,
-    chunk: Chunk,
+    out: Array | None, work: Work, hidden: Array | Matrix, target: Array | None, weight: Array | None, chunk: Chunk,
     sign: float,
-) -> Array | Matrix:
+) -> Array | Matrix:  # fmt: skip
     rows = chunk.compute(hidden)
     arrays = out, work.most, work.sums, work.score, chunk.logits.pointer, chunk.learned.biases, target, weight
     sizes = (*chunk.extent(), chunk.begin == 0, sign)

@@ -138,15 +138,8 @@ def _bias(layout: Plan, first: bool) -> tuple[Array, Array, Array]:
 
 
 def _signals(
-    x_grad: Array | None,
-    y_grad: Array,
-    hidden_grad: Array,
-    layout: Plan,
-    weights: Array,
-    y: Array,
-    hidden: Array,
-    code: int,
-) -> None:
+    x_grad: Array | None, y_grad: Array, hidden_grad: Array, layout: Plan, weights: Array, y: Array, hidden: Array, code: int,
+) -> None:  # fmt: skip
     """y_grad becomes the gradient before the activation; hidden_grad, and x_grad if requested, follow from it."""
     _times_slope(y_grad, y, code)
     products = (_columns(layout, hidden_grad, 1), _columns(layout, y_grad, 2), _matrices(layout, weights, False))

@@ -15,7 +15,7 @@ from tests.twins import recordings
 
 FOLDER = Path(os.environ.get("HYBRID_GOLDEN") or Path(__file__).parents[2] / "shared" / "golden")
 PEERS = ("A_poly4_float64.npz", "A_poly4_float32.npz", "E_classic_1step.npz")
-CUDA = {"t_input", "t_hidden", "t_output", "t_pred_frame", "dw_after"}
+CUDA = {"t_input", "t_hidden", "t_output", "t_pred_frame"}
 CUDA |= {"t_heatmap", "t_mean_abs_error", "t_frame_raw", "t_lr", "t_mom", "t_readout_trained", "w_after", "dw_after"}
 CUDA |= {"readout_w0_after", "readout_w1_after", "primary_src", "context_src", "xs", "ys", "unit_input_dim"}
 CLASSIC = {"t_predicted_0", "t_predicted_2", "t_state_0", "t_state_2", "t_heatmap_0", "t_heatmap_2", "t_mean_abs_error"}

@@ -15,9 +15,3 @@ def test_what_is_left_to_later_is_there():
         nodes = ast.walk(ast.parse((ROOT / path).read_text()))
         functions = {node.name for node in nodes if isinstance(node, ast.FunctionDef)}
         assert function.rpartition("::")[2] in functions, name
-
-
-def test_who_is_later():
-    first = min(tiers.named())
-    assert tiers.is_later(f"{first}[some case]") and tiers.is_later("tests/bench/test_any.py::test_any")
-    assert not tiers.is_later("tests/test_tiers.py::test_who_is_later")

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 from bench.gpu import tell
 from bench.gpu.ceilings import bandwidth, measured
-from bench.gpu.machine import SINGLY, Machine
+from bench.gpu.machine import Machine
 from bench.harness.measure import FIRST, append, show
 from bench.harness.report import scaled
 
@@ -98,7 +98,7 @@ def contests(threads: int) -> dict[str, Callable[[Machine, bool], Iterator[Calla
     return {
         "ceilings": partial(_made, "gpu.ceilings.ceilings"),
         "units": partial(_made, "gpu.units.of_one_size"),
-        "tree": partial(_made, "gpu.tree.first" if FIRST else "gpu.tree.tree", threads=threads),
+        "tree": partial(_made, "gpu.tree.tree", threads=threads),
         "pvm": partial(_made, "gpu.pvm.frames"),
         "softmax": partial(_made, "gpu.sparse.softmax"),
         "rows": partial(_made, "gpu.sparse.rows"),
@@ -142,12 +142,12 @@ def _report(machine: Machine, records: list[dict], judged: bool) -> None:
     if ours["work"] == "gpu.copy":
         machine.bandwidth = bandwidth(records)
     show(records)
-    for line in _details(ours, records, machine.bandwidth):
+    for line in _details(ours, machine.bandwidth):
         print(f"  {line}")
     ours["bars"] = [judge(bar, ours, records) for bar in bars_of(ours)] if judged else []
 
 
-def _details(ours: dict, records: list[dict], copied: float | None) -> Iterator[str]:
+def _details(ours: dict, copied: float | None) -> Iterator[str]:
     """Yields details beyond the table's columns."""
     if "bandwidth_share" in ours:
         counted = f" at {ours['bytes_per_parameter']} bytes each" if "bytes_per_parameter" in ours else ""
@@ -161,17 +161,10 @@ def _details(ours: dict, records: list[dict], copied: float | None) -> Iterator[
     if "variant" in ours:
         yield f"kernels: {ours['variant']}"
     if "wall_seconds" in ours:
-        singly = next(record["seconds"] for record in records if record["who"] == SINGLY)
         yield (
             f"a step: {1e6 * ours['seconds']:,.1f} us on the device, {1e6 * ours['wall_seconds']:,.1f} us by the host's "
-            f"clock in batches of {ours['steps']}, {1e6 * singly:,.1f} us in a queue.run each"
+            f"clock in batches of {ours['steps']}"
         )
-    for record in records:
-        if "memory" in record:
-            parts = ", ".join(f"{name} {size / 1e6:,.1f} MB" for name, size in record["memory"].items())
-            yield f"memory of {record['who']}: {parts}"
-        if record.get("padding", 1) > 1:
-            yield f"{record['who']} computes {record['padding']:.2f} x as many parameters, because it pads"
 
 
 class Bar(NamedTuple):
@@ -189,7 +182,7 @@ COPY = Bar("bandwidth_share", 0.88)
 BARS: dict[tuple[str, tuple], tuple[Bar, ...]] = {
     ("units.step", (("batch", 1), ("momentum", 0.0))): (COPY, Bar("ratio", 8, " bmm + SGD")),
     ("units.step", (("batch", 1), ("momentum", 0.9))): (COPY,),
-    ("gpu.units.ragged", (("batch", 1),)): (Bar("bandwidth_share", 0.6),),
+    ("units.ragged", (("batch", 1),)): (Bar("bandwidth_share", 0.6),),
     ("softmax.step", (("precision", "fp32"),)): (Bar("ratio", 1.3),),
     ("softmax.step", (("precision", "tf32"),)): (Bar("ratio", 1.3),),
     ("softmax.step", (("precision", "bf16"),)): (Bar("ratio", 0.77),),
@@ -212,9 +205,7 @@ def bars_of(ours: dict) -> tuple[Bar, ...]:
 def judge(bar: Bar, ours: dict, records: list[dict]) -> dict[str, Any]:
     """Judges a bar; `found` and `met` are None without a rival or ceiling to compare with."""
     if bar.of == "ratio":
-        rivals = [
-            one["value"] for one in records if one["who"] not in ("ours", SINGLY) and one["who"].endswith(bar.rival)
-        ]
+        rivals = [one["value"] for one in records if one["who"] != "ours" and one["who"].endswith(bar.rival)]
         found = ours["value"] / max(rivals) if rivals else None
     else:
         found = ours.get(bar.of)

@@ -1,8 +1,7 @@
 """The machine of `python -m bench gpu`: one CUDA device, PyTorch on the same device, and the time of a step on either.
 
 Device events and the host's clock time the same batch of steps. Uncounted steps precede it, so that clocks have ramped up. One
-piece of queued work launches all of our steps of a batch, so it has no hand-over between threads. A separate rival, SINGLY,
-measures the cost of such hand-overs.
+piece of queued work launches all of our steps of a batch, so it has no hand-over between threads.
 """
 
 import contextlib
@@ -96,7 +95,6 @@ def clock_spread(readings: list[dict[str, int]]) -> dict[str, list[float]]:
 LONG = 0.15 if FIRST else 0.3  # seconds of a batch, far above the resolution of events and the cost of a first launch
 SPIN = 0.03 if FIRST else 0.05  # seconds of preceding steps, while clocks ramp up
 MOST = 30_000  # maximum steps of a batch
-SINGLY = "ours, a queue.run a step"
 CHUNK = 1 << 24  # random numbers drawn on the host; larger arrays repeat them
 
 
@@ -201,9 +199,8 @@ class Contest:
         return self.queue.run(work, *arguments).wait()
 
     def ours(self, step: Callable[[], Any], check: Callable[[], Any], more: dict | None = None) -> None:
-        """Adds our step, launched in one piece of work per batch, and again in one piece of work per step."""
+        """Adds our step, launched in one piece of work per batch."""
         self._add("ours", self._together(step), check, more)
-        self._add(SINGLY, self._singly(step), lambda: None, {"clock": "host"})
 
     def beside(self, who: str, step: Callable[[], Any], check: Callable[[], Any]) -> None:
         """Adds a rival that launches kernels as we do."""
@@ -233,9 +230,7 @@ class Contest:
 
     def _add(self, who: str, batch: Callable[[int, int], tuple[float, float]], check, more: dict | None) -> None:
         run = Steps(batch, self.machine.long, self.machine.clocks)
-        more = {} if more is None else more  # `check` may add to it later
-        more.setdefault("clock", "device")
-        settings: dict[str, Any] = {"warm": 2, "own_clock": True, "device": self.machine.name, "more": more}
+        settings: dict[str, Any] = {"warm": 2, "own_clock": True, "device": self.machine.name, "more": more or {}}
         self.works.append(Work(who=who, run=run, check=check, **self._sizes, **settings))
 
     def _together(self, step):
@@ -255,22 +250,6 @@ class Contest:
             start, end = self.queue.run(loop, count).wait()
             wall = time.perf_counter() - began
             return 1e-3 * device.owner.call(start.event.time_till, end.event), wall
-
-        return batch
-
-    def _singly(self, step):
-        def steps(count):
-            began = time.perf_counter()
-            for _ in range(count):
-                event = self.queue.run(step)
-            event.wait()
-            return time.perf_counter() - began
-
-        def batch(spin, count):
-            if spin:
-                steps(spin)
-            wall = steps(count)
-            return wall, wall
 
         return batch
 

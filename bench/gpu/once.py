@@ -77,7 +77,7 @@ def _tree(machine: Machine, quick: bool) -> Iterator[Callable[[], None]]:
 
 
 def _softmax(machine: Machine, quick: bool) -> Iterator[Callable[[], None]]:
-    """Yields a step of the full softmax, in TF32 and in fp32."""
+    """Yields a step of the full softmax, in bfloat16, TF32 and fp32."""
     from bench.gpu.sparse import QUICK_WIDTH, WIDTH, Classification, softmax_contest
 
     problem = Classification(*((QUICK_CLASSES, QUICK_WIDTH, QUICK_BATCH) if quick else (CLASSES, WIDTH, BATCH)))

@@ -28,8 +28,6 @@ CASES = (
     pvm.Case("flat210m", momentum=0.0),
     pvm.Case("flat210m", momentum=0.5),
     pvm.Case("small"),
-    pvm.Case("small", readouts=True),
-    pvm.Case("small", streams=16),
 )
 
 
@@ -164,7 +162,7 @@ _checked = functools.cache(lambda: pvm.check_tick("cuda:0"))
 
 def frames(machine: Machine, quick: bool) -> Iterator[Callable[[], Video]]:
     """Yields factories of the contests, the most valuable first, PyTorch with the flat layer last. Each may fail alone."""
-    cases = pvm.cases(quick) if quick else CASES[:3] if FIRST else CASES
+    cases = pvm.cases(quick) if quick else CASES
     flat = functools.cache(lambda: pvm.Ours(cases[0], "cuda:0", THREADS))  # drawn once, which takes seconds
     count = {case: QUICK if quick else FRAMES[case.config] for case in cases}
     yield lambda: Video(machine, cases[0], count[cases[0]], flat())

@@ -14,14 +14,14 @@ import numpy as np
 
 from bench.gpu.ceilings import PRECISIONS, TOLERANCE, precision
 from bench.gpu.machine import Contest, Machine
-from bench.harness.measure import FIRST, near, peer
+from bench.harness.measure import near, peer
 from hybrid.contract import Learned
 
 WIDTH, BATCH = 128, 1024
 QUICK_WIDTH, QUICK_BATCH = 32, 16
 CLASSES, QUICK_CLASSES = 100_000, 300  # classes of the full softmax
 ROWS, QUICK_ROWS = 1_000_000, 200  # rows of the table; 512 MB
-IDS, QUICK_IDS = (4096, 65_536), (64,)  # ids per gather or scatter
+IDS, QUICK_IDS = 65_536, 64  # ids per gather or scatter
 TURNS = 8  # distinct batches, used in turn
 RATE = 1e-3  # for a gradient summed over the batch
 
@@ -153,18 +153,18 @@ class TorchSoftmax:
 
 
 def rows(machine: Machine, quick: bool) -> Iterator[Callable[[], Contest]]:
-    """Yields factories of the contests of gather and scatter, for few and for many ids.
+    """Yields factories of the contests of gather and scatter.
 
     In a scatter hot rows stay in the cache, as in training; the table is larger than any cache.
     """
     size, width = (QUICK_ROWS, QUICK_WIDTH) if quick else (ROWS, WIDTH)
     rng = np.random.default_rng(7)
     table = rng.standard_normal((size, width), np.float32)
-    for count in QUICK_IDS if quick else IDS[-1:] if FIRST else IDS:
-        different = rng.permutation(size)[: size // count * count].reshape(-1, count).astype(np.int32)
-        yield partial(_gather, machine, table, different)
-        ids = zipf(rng, size, (TURNS, count))
-        yield partial(scatter, machine, table, ids, rng.standard_normal((count, width), np.float32))
+    count = QUICK_IDS if quick else IDS
+    different = rng.permutation(size)[: size // count * count].reshape(-1, count).astype(np.int32)
+    yield partial(_gather, machine, table, different)
+    ids = zipf(rng, size, (TURNS, count))
+    yield partial(scatter, machine, table, ids, rng.standard_normal((count, width), np.float32))
 
 
 def _rows_contest(machine: Machine, work: str, table, ids, moved: float) -> Contest:

@@ -11,7 +11,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from bench.gpu.machine import SINGLY
 from bench.harness.measure import NOISY
 from bench.harness.report import scaled
 from bench.report.section import drawn
@@ -142,9 +141,9 @@ def _contests(records: list[dict]) -> list[tuple[dict, list[dict]]]:
     for record in records:
         if "bars" in record:  # `bench gpu` judges the first
             first = len(found)
-        if record["who"].startswith("ours") and record["who"] != SINGLY and record["device"] != "cpu":
+        if record["who"].startswith("ours") and record["device"] != "cpu":
             found.append((record, []))
-        elif record["who"] != SINGLY and first < len(found):
+        elif first < len(found):
             found[first][1].append(record)
     return found
 

@@ -1,7 +1,4 @@
-"""The tree on a GPU: the serial loop, against the host's cores, and other ways to learn.
-
-Only the competitor on the host's cores imports Numba.
-"""
+"""The tree on a GPU: nodes that learn from the whole batch at once, from groups of examples, and from one after another."""
 
 import itertools
 from collections.abc import Callable, Iterator
@@ -10,32 +7,14 @@ from functools import partial
 import numpy as np
 
 from bench.gpu.machine import Contest, Machine
-from bench.harness.measure import near, peer
+from bench.harness.measure import near
 from bench.oracles.tree import BATCH, RATE, Task, learned
 from hybrid.contract import Learned
 
-TREES, QUICK_TREES = (1_000_000, 10_000_000), (500,)
+LEAVES, QUICK_LEAVES = 1_000_000, 500
 QUICK_BATCH = 80
 GROUP = 64  # examples per group at a node, besides one and the whole batch
 GRAPH = "ours, one graph"
-
-
-def tree(machine: Machine, quick: bool, threads: int) -> Iterator[Callable[[], Contest]]:
-    """Yields factories of the contests of the tree on the device and on all cores of its host, with the same targets."""
-    for classes in QUICK_TREES if quick else TREES:
-        yield partial(_beside, machine, classes, threads)
-
-
-def _beside(machine: Machine, classes: int, threads: int) -> Contest:
-    """Returns the contest against the same tree on the host's cores, if Numba can be imported."""
-    if peer("numba") is None:
-        return tree_contest(machine, Task(classes, threads), 1)
-    from bench.step import tree as on_the_host
-
-    task = on_the_host.Task(classes, threads)
-    made = tree_contest(machine, task, 1)
-    made.works.append(on_the_host.ours(task))
-    return made
 
 
 def tree_contest(machine: Machine, task: Task, together: int) -> Contest:
@@ -131,11 +110,11 @@ def some_rows(contest: Contest, table, ids: np.ndarray) -> np.ndarray:
     return device.to_host(out)
 
 
-def first(machine: Machine, quick: bool, threads: int) -> Iterator[Callable[[], Contest]]:
-    """Yields factories for a first contact: nodes learn from the whole batch as one group, then in other ways.
+def tree(machine: Machine, quick: bool, threads: int) -> Iterator[Callable[[], Contest]]:
+    """Yields factories of the contests: nodes learn from the whole batch as one group, then in other ways.
 
     They share a task, which is created once.
     """
-    classes, batch = (QUICK_TREES[0], QUICK_BATCH) if quick else (TREES[0], BATCH)
+    classes, batch = (QUICK_LEAVES, QUICK_BATCH) if quick else (LEAVES, BATCH)
     task = Task(classes, threads, batch=batch)
     yield from (partial(tree_contest, machine, task, together) for together in (batch, 1, min(GROUP, batch)))

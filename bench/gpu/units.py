@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from bench.gpu.machine import Contest, Machine
-from bench.harness.measure import FIRST, near
+from bench.harness.measure import near
 from bench.step.units import ACTIVATION, RATE, Problem, Torch, equal
 from hybrid.units import UnitLayout, unit_layout
 
@@ -19,25 +19,19 @@ UNITS, QUICK_UNITS = 119 * 119, 4
 RAGGED = ((400, 2001), (49, 101), (100, 301))  # ranges of inputs, hidden, outputs
 PARAMETERS = 200_000_000  # approximate total of the ragged units
 MOMENTUM = 0.9
-BATCHES = (1, 4, 16)
 RIVALS = {"autograd": "bmm + SGD", "bmm": "bmm by hand"}
 
 
 def of_one_size(machine: Machine, quick: bool) -> Iterator[Callable[[], Contest]]:
-    """Yields factories of the contests of units of one size: B = 1 without and with momentum, then streams with shared weights.
-
-    On a first contact B = 1 alone.
-    """
+    """Yields factories of the contests of units of one size, with one example a step: without and with momentum."""
     layout = equal(QUICK_UNITS if quick else UNITS)
-    for batch, momentum in ((1, 0.0), (1, MOMENTUM), *((batch, 0.0) for batch in BATCHES[1:] if not FIRST)):
-        yield partial(contest, machine, Problem(layout, batch, momentum))
+    for momentum in (0.0, MOMENTUM):
+        yield partial(contest, machine, Problem(layout, 1, momentum))
 
 
 def ragged(machine: Machine, quick: bool) -> Iterator[Callable[[], Contest]]:
-    """Yields factories of the contests of units of many sizes."""
-    layout = ragged_layout(2 * 10**5 if quick else PARAMETERS)
-    for batch in BATCHES[:1] if FIRST else BATCHES:
-        yield partial(contest, machine, Problem(layout, batch, 0.0, "units.ragged"))
+    """Yields the factory of the contest of units of many sizes, with one example a step."""
+    yield partial(contest, machine, Problem(ragged_layout(2 * 10**5 if quick else PARAMETERS), 1, 0.0, "units.ragged"))
 
 
 def ragged_layout(parameters: int) -> UnitLayout:
@@ -69,22 +63,12 @@ def _ours(found: Contest, problem: Problem) -> None:
     loss = device.empty(problem.units, np.float32)
     y, y_grad = (device.empty(target.shape, np.float32) for _ in range(2))
     hidden, hidden_grad = (device.empty((batch, int(layout.h_at[-1])), np.float32) for _ in range(2))
-    signals = sum(array.nbytes for array in (x, target, loss, y, y_grad, hidden, hidden_grad))
-    before = device.memory()["device"]
     plan = found.do(units.plan, layout)
     found.do(plan.bins, batch)
-    held = device.memory()["device"] - before
     written = (loss, y, hidden, weights, velocity, y_grad, hidden_grad)
     read = (plan, x, target, RATE, problem.momentum, ACTIVATION)
-    memory = {
-        "weights": weights.nbytes,
-        "velocity": velocity.nbytes if velocity else 0,
-        "signals": signals,
-        "plan": held,
-    }
-    memory["total"] = sum(memory.values())
     kinds = "; ".join(f"{each.many:,} units {each.kind}" for each in plan.bins(batch) or []) or "units by GEMM"
-    more = {"bytes_per_parameter": problem.counted, "memory": memory, "variant": kinds}
+    more = {"bytes_per_parameter": problem.counted, "variant": kinds}
 
     def sampled(array: Any) -> np.ndarray:
         return np.concatenate([device.to_host(array[begin:end]) for begin, end in problem.spans()])
@@ -98,21 +82,6 @@ def _ours(found: Contest, problem: Problem) -> None:
 
 
 def _torch(found: Contest, problem: Problem, kind: str) -> None:
-    cuda = found.machine.torch.cuda
-    more: dict[str, Any] = {"bytes_per_parameter": problem.counted}
-    before = cuda.memory_allocated()
     made = Torch(problem, kind, "cuda")
-    static = cuda.memory_allocated() - before
-    more["padding"] = made.padding
-
-    def step():
-        if "memory" in more:
-            made.step()
-            return
-        cuda.reset_peak_memory_stats()
-        already = cuda.memory_allocated()
-        made.step()
-        cuda.synchronize()
-        more["memory"] = {"total": static + cuda.max_memory_allocated() - already}
-
-    found.torch(f"{'padded ' * (made.padding > 1)}{RIVALS[kind]}", step, made.check, more)
+    more = {"bytes_per_parameter": problem.counted, "padding": made.padding}
+    found.torch(f"{'padded ' * (made.padding > 1)}{RIVALS[kind]}", made.step, made.check, more)

@@ -3,7 +3,7 @@
 The LSTMs are PyTorch's, trained as readers expect: state carried from batch to batch (truncated back-propagation), locked
 dropout between layers and of whole words (AWD-LSTM, arXiv:1708.02182), clipped gradients, Adam with a linearly falling rate,
 weights averaged over the last steps. Where the CPU has instructions for bfloat16, the LSTMs multiply in it and keep float32
-weights. The MLP is that of `hybrid train language`.
+weights. Each is also mixed with a Kneser-Ney model, in a row of its own. The MLP is that of `hybrid train language`.
 """
 
 import functools
@@ -39,6 +39,7 @@ LSTMS = {"LSTM 2 x 256": 256, "LSTM 2 x 650": 650}
 MLP = "MLP"
 ONLY = (*LSTMS, MLP)
 ORDER = 5  # words of a Kneser-Ney gram
+MIXED, SHARES = "perplexity with Kneser-Ney", np.arange(0.0, 1.0, 0.05)  # of Kneser-Ney, chosen on validation data
 STREAMS, STEPS, CLIP = 40, plugs.STEPS, plugs.CLIP  # 20 streams are slower, and no better
 AVERAGED, EACH = 0.2, 20  # the last part of the steps, every so many of which the average takes the weights
 FIRST: dict[str, Any] = {"lr": 0.005, "rate": 0.5, "dropout": 0.3}  # of Adam; of the output layer's Adagrad
@@ -69,12 +70,13 @@ def run(arguments: Any) -> int:
 
 
 class Data(NamedTuple):
-    """Ids of three texts, and counts by id of the first."""
+    """Ids of three texts, counts by id of the first; grams: a probability by Kneser-Ney of each word of the other two."""
 
     train: np.ndarray
     valid: np.ndarray
     test: np.ndarray
     counts: np.ndarray
+    grams: Mapping[str, np.ndarray]
 
 
 def make(arguments: Any) -> Problem | None:
@@ -104,7 +106,10 @@ def encoded(texts: Sequence[Text]) -> Data:
     """Returns the ids of texts for training, validation and test."""
     vocabulary = Vocabulary.build(texts[0])
     learned, valid, test = (np.asarray(Corpus(text, vocabulary).ids) for text in texts)
-    return Data(learned, valid, test, np.asarray(vocabulary.counts))
+    counts = np.asarray(vocabulary.counts)
+    model = KneserNey(_windows(learned, len(counts)), len(counts))
+    grams = {name: model.probabilities(_windows(ids, len(counts))) for name, ids in (("valid", valid), ("test", test))}
+    return Data(learned, valid, test, counts, grams)
 
 
 # Output layers: called (hidden, target), they return (log-probability of each target, loss).
@@ -168,6 +173,7 @@ class Net(torch.nn.Module):
         super().__init__()
         self.dropout = settings["dropout"]
         self.state: list[Any] = [None, None]
+        self.share = 0.0  # of Kneser-Ney in a mixture
         self.rows = torch.nn.Embedding(len(counts), width, sparse=layer is not None)
         torch.nn.init.uniform_(self.rows.weight, -0.1, 0.1)
         self.lstms = torch.nn.ModuleList(torch.nn.LSTM(width, width) for _ in range(2))
@@ -226,8 +232,8 @@ def train(
     sizes = {value.data_ptr(): value.numel() for value in learned}  # a tied table counts once
     memory = peak.bytes()
     return Run(
-        lambda: _validated(net, average, data.valid),
-        lambda: _perplexity(net, data.test),
+        lambda: _validated(net, average, data),
+        lambda: _figures(net, data.test, data.grams["test"])[0],
         epochs=steps / each,
         seconds=seconds,
         examples=examples,
@@ -279,29 +285,33 @@ def _average(average: dict[str, Any], net: Net, taken: int) -> None:
             average[name].lerp_(value, 1 / taken)
 
 
-def _validated(net: Net, average: Mapping[str, Any], ids: np.ndarray) -> Figures:
-    """Returns the figures of the validation text, and leaves the better weights in the net."""
-    last = {name: value.clone() for name, value in net.state_dict().items()}
-    figures = _perplexity(net, ids)
-    if not figures or not average:
-        return figures
-    net.load_state_dict(average)
-    averaged = _perplexity(net, ids)
-    if averaged.get("perplexity", math.inf) < figures["perplexity"]:
-        return averaged
-    net.load_state_dict(last)
+def _validated(net: Net, average: Mapping[str, Any], data: Data) -> Figures:
+    """Returns the figures of the validation text; leaves the better weights and the best share in the net."""
+    last, found = {name: value.clone() for name, value in net.state_dict().items()}, []
+    for state in filter(None, (last, average)):
+        net.load_state_dict(state)
+        found.append((*_figures(net, data.valid, data.grams["valid"], SHARES), state))
+    figures, net.share, state = min(found, key=lambda one: one[0].get("perplexity", math.inf))
+    net.load_state_dict(state)
     return figures
 
 
-def _perplexity(net: Net, ids: np.ndarray) -> Figures:
-    """Returns the perplexity of a text, but for the first word of each stream."""
+def _figures(
+    net: Net, ids: np.ndarray, grams: np.ndarray, shares: Sequence[float] | np.ndarray = ()
+) -> tuple[Figures, float]:
+    """Returns perplexities of a text, but for the first word of each stream; the best share of Kneser-Ney, else the net's."""
     net.reset(training=False)
-    total, count = 0.0, 0
+    streams = min(STREAMS, len(ids) // 2)
     with torch.no_grad():
-        for given, target in segments(ids, min(STREAMS, len(ids) // 2)):
-            total -= float(net(given, target)[0].double().sum())
-            count += target.numel()
-    return finite({"perplexity": math.exp(total / count) if total < 700 * count else math.inf})
+        own = np.concatenate([net(*segment)[0].double().numpy() for segment in segments(ids, streams)])
+    at = np.concatenate([target.flatten().numpy() for _, target in segments(np.arange(len(ids)), streams)])
+
+    def mixed(share: float) -> float:
+        return float(np.exp(-np.log((1 - share) * np.exp(own) + share * grams[at]).mean()))
+
+    with np.errstate(over="ignore", divide="ignore"):  # of a diverged training
+        best = min(shares, key=mixed) if len(shares) else net.share
+        return finite({"perplexity": float(np.exp(-own.mean())), MIXED: mixed(best)}), best
 
 
 def _kneser_ney(data: Data, settings: Mapping[str, Any], seed: int, epochs: float) -> Run:
@@ -334,11 +344,12 @@ def board(records: Sequence[Mapping[str, Any]], published: bool) -> str:
     lines = [["output layer", *named, "tokens/s", "M parameters", "memory"]]
     for who in dict.fromkeys(one["who"] for one in records):
         rows = [one for one in records if one["who"] == who]
-        cells = [_cell([one for one in rows if _length(one) == length]) for length in lengths]
         speed = sum(one["examples"] for one in rows) / sum(one["seconds"] for one in rows)
         memory = max(one["memory"] or 0 for one in rows)
-        size = f"{rows[0]['parameters'] / 1e6:.1f}"
-        lines.append([who, *cells, f"{speed:,.0f}", size, f"{memory / 2**20:,.0f} MiB" if memory else "-"])
+        costs = [f"{speed:,.0f}", f"{rows[0]['parameters'] / 1e6:.1f}", f"{memory / 2**20:,.0f} MiB" if memory else "-"]
+        for name, more in (("perplexity", ""), (MIXED, ", with Kneser-Ney")):
+            cells = [_cell([one for one in rows if _length(one) == length], name) for length in lengths]
+            lines += [[who + more, *cells, *costs]] if set(cells) != {"-"} else []
     for who, (valid, test) in PUBLISHED.items() if published else ():
         lines.append([who, *["-"] * (len(lengths) - 1), f"{valid} / {test}", "-", "-", "-"])
     return "\n".join([f"\n### {records[0]['data']}: validation / test perplexity\n", *drawn(lines)])
@@ -348,11 +359,9 @@ def _length(record: Mapping[str, Any]) -> tuple[str, float]:
     return next((kind, record["run"][kind]) for kind in ("seconds", "epochs") if kind in record["run"])
 
 
-def _cell(records: Sequence[Mapping[str, Any]]) -> str:
-    if not records:
-        return "-"
+def _cell(records: Sequence[Mapping[str, Any]], name: str) -> str:
     parts = []
     for part in ("valid", "test"):
-        values = [one[part]["perplexity"] for one in records if one[part]]
+        values = [one[part][name] for one in records if name in one[part]]
         parts.append(f"{sum(values) / len(values):.1f}" if values else "-")
-    return " / ".join(parts)
+    return "-" if set(parts) == {"-"} else " / ".join(parts)

@@ -28,6 +28,7 @@ from bench.report.section import (
 TITLE = "Trees, heads and brute force at the output layer: comparative benchmarks"
 PLACES = ("cpu", "cores", "os")  # entries of an environment that are no versions
 FIGURES, TABLES = "figures", "tables"
+LONGEST = 40  # rows of a table on the page
 STYLE = """
 body { margin: 2rem auto; padding: 0 1.25rem; max-width: 60rem; color: #1b1f24;
   font: 1rem/1.6 system-ui, "DejaVu Sans", sans-serif; }
@@ -41,7 +42,7 @@ code { background: #f1f3f5; font: .88em ui-monospace, monospace; }
 @media print { h2 { break-after: avoid; } tr { break-inside: avoid; } }
 """
 ROOT = Path(__file__).parents[2]
-MARKED = re.compile(r"(<!-- report: (\w+) -->\n)(.*?)(<!-- /report -->)", re.DOTALL)
+MARKED = re.compile(r"(<!-- report: ([\w-]+) -->\n)(.*?)(<!-- /report -->)", re.DOTALL)
 
 
 def write(folder: Path) -> list[Path]:
@@ -124,6 +125,7 @@ def markdown(facts: Facts, parts: Sequence[Part]) -> str:
     }
     lines += [f"{name}: {text}  " for name, text in texts.items() if text]
     lines += ["", "All samples: [results.jsonl](results.jsonl).", ""]
+    lines += [" ".join(part.section.abstract for part in parts if part.section.abstract), ""]
     for part in parts:
         lines += [f"## {part.section.title}", ""]
         for paragraph in part.section.answer:
@@ -150,13 +152,14 @@ def laid_out(section: Section) -> list[Figure | Table]:
 
 
 def _figure(figure: Figure) -> list[str]:
-    alt = figure.alt.replace("[", "(").replace("]", ")").replace("\n", " ")
-    return [f"![{alt}](figures/{figure.name}.svg)", "", f"*{figure.caption}*"]
+    return [f"![{figure.caption}](figures/{figure.name}.svg)", "", f"*{figure.caption}*"]
 
 
 def _table(table: Table) -> list[str]:
-    named = [f"[CSV](tables/{table.name}.csv), made by `{table.command}`"]
-    return [f"**{table.caption}**", "", *lines_of(table), "", *named]
+    named = f"[CSV](tables/{table.name}.csv), made by `{table.command}`"
+    if len(table.rows) > LONGEST:
+        return [f"**{table.caption}**: {len(table.rows)} rows, {named}"]
+    return [f"**{table.caption}**", "", *lines_of(table), "", named]
 
 
 def write_csv(table: Table, folder: Path) -> None:

@@ -28,7 +28,7 @@ Cell = str | float | int | None
 
 @dataclass(frozen=True)
 class Table:
-    """Numbers of a section; they are on the page, and in a separate file NAME.csv.
+    """Numbers of a section, in a file NAME.csv, and on the page unless there are more than page.LONGEST rows.
 
     command  the command that reproduces the figures
     """
@@ -69,16 +69,15 @@ def shown(cell: Cell) -> str:
 class Figure:
     """A picture of a section, in NAME.svg.
 
-    alt     alternative text for readers who cannot see it
-    table   the name of the table that has its numbers
-    points  each with x, y and `who`, its series; "low" and "high" are the ends of an interval of y
-    x, y    titles of the axes; log: the logarithmic ones
-    kind    "lines"; "bars", one per series at each x; "timeline", where y is a lane and points have an "end"
+    caption  below the figure, and its alternative text
+    table    the name of the table that has its numbers
+    points   each with x, y and `who`, its series; "low" and "high" are the ends of an interval of y
+    x, y     titles of the axes; log: the logarithmic ones
+    kind     "lines"; "bars", one per series at each x; "timeline", where y is a lane and points have an "end"
     """
 
     name: str
     caption: str
-    alt: str
     table: str
     points: list[dict[str, Any]]
     x: str
@@ -91,8 +90,9 @@ class Figure:
 class Section:
     """One question and its answer.
 
-    answer  paragraphs in Markdown; every number in them is computed from the records
-    gaps    missing measurements, with the reason
+    answer    paragraphs in Markdown; every number in them is computed from the records
+    gaps      missing measurements, with the reason
+    abstract  the answer in one or two sentences, for the top of the page
     """
 
     title: str
@@ -100,6 +100,7 @@ class Section:
     figures: list[Figure] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
     gaps: list[str] = field(default_factory=list)
+    abstract: str = ""
 
 
 def clock(seconds: float) -> str:

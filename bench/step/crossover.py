@@ -1,4 +1,4 @@
-"""The crossover map: a training step of every output layer, alone and with a trunk, over classes, widths, batches and threads.
+"""The crossover map: a training step of every output layer, alone and with a trunk, over classes, batches and threads.
 
 It only writes records; `bench/report/sections/crossover.py` determines the winners. A step is one batch: B examples with
 Zipf-distributed targets, the gradient of their hidden vectors, and the update.
@@ -16,24 +16,20 @@ import numpy as np
 
 from bench.harness.measure import LEAST, Work, append, measure, peer
 from bench.oracles.tree import RATE
-from bench.report.sections.crossover import BATCH, TOLD, WIDTH, Size
+from bench.report.sections.crossover import BATCH, PARTS, WIDTH, Size
 from bench.step import language, softmax, tree
 from hybrid import SGD
 from hybrid.machine import memory
 from hybrid.readout import HeadReadout
 
-# The measured sizes, their contenders, and time estimates: few points, so that the whole map takes minutes.
-#
-# One row of points covers all class counts, at each batch; others only the extreme widths. Points that take too long or do not
-# fit are left out with a message. The estimates use a dense layer's products and arrays.
+# The measured sizes, their contenders, and time estimates: few points, so that the whole map takes minutes. Points that take
+# too long or do not fit are left out with a message. The estimates use a dense layer's products and arrays.
 
 CHUNK_LOGITS = 3e8  # maximum number of logits with gradients that PyTorch's chunked softmax holds
 
 
 CLASSES = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
-WIDTHS = (64, 128, 256, 512)
 BATCHES = (64, 1024, 8192)
-LARGEST = Size(100_000_000, 64, BATCH)  # if the memory suffices
 OURS = ("full", "sampled", "head", "tree")
 THEIRS = ("torch full", "torch chunked", "torch adaptive")
 WORKS = {"output": (*OURS, *THEIRS), "step": (*OURS, "tree overlapped", *THEIRS)}
@@ -68,15 +64,10 @@ def points(quick: bool, threads: int) -> list[Point]:
         return [Point("output", size, threads) for size in sizes] + [Point("step", size, threads) for size in sizes[:2]]
     row = [Size(count, WIDTH, batch) for batch in BATCHES for count in CLASSES]
     row.remove(Size(CLASSES[-1], WIDTH, BATCHES[-1]))  # takes half a minute to prepare
-    wide = [Size(count, width, BATCH) for width in WIDTHS if width != WIDTH for count in (10_000, 100_000, 1_000_000)]
-    corners = [Size(1_000, 512, 64), Size(1_000, 64, 8192), LARGEST]
-    alone = [Size(count, WIDTH, BATCH) for count in CLASSES[:4]]
-    few = [Size(100_000, WIDTH, 64), Size(100_000, WIDTH, 8192), Size(10_000, 512, 64), Size(10_000, 64, BATCH)]
-    steps = [*alone, Size(CLASSES[-1], WIDTH, BATCH), *few]
-    found = [Point("output", size, threads) for size in (*row, *wide, *corners)]
-    found += [Point("step", size, threads) for size in steps]
+    usual = [Size(count, WIDTH, BATCH) for count in CLASSES]
+    found = [Point("output", size, threads) for size in row] + [Point("step", size, threads) for size in usual]
     if threads > 1:
-        found += [Point("output", size, 1) for size in (*alone, *few)] + [Point("step", size, 1) for size in alone]
+        found += [Point(work, size, 1) for work in WORKS for size in usual[:4]]
     return sorted(found, key=lambda point: point.size.classes * point.size.batch * point.size.width)
 
 
@@ -304,7 +295,7 @@ def timed(point: Point, rivals: list[str], repeat: int, quick: bool) -> list[dic
 def title(point: Point) -> str:
     """Describes a point."""
     V, d, B = point.size
-    return f"{TOLD[point.work]}, V {V:,}, d {d}, B {B:,}, {point.threads} threads"
+    return f"{PARTS[point.work]}, V {V:,}, d {d}, B {B:,}, {point.threads} threads"
 
 
 def lines(records: list[dict]) -> Iterator[str]:

@@ -176,8 +176,8 @@ class Problem:
             return index.recall(self.tuning_truth, found), time.perf_counter() - start
 
         low, high = K // 2, K
-        while tried(high)[0] < recall:
-            if tried(high)[1] > self.limit or high > len(self.vectors):  # a graph may be disconnected
+        while (found := tried(high))[0] < recall:
+            if found[1] > self.limit or high > len(self.vectors):  # a graph may be disconnected
                 return None
             low, high = high, 2 * high
         while high - low > max(1, high // 16):

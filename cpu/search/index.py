@@ -116,7 +116,7 @@ def choose(
 
     None in place of an index: exact search is the fastest.
     """
-    step = max(2, len(hidden) // QUERIES)
+    step = max(2, -(-len(hidden) // QUERIES))
     trial = Trial(vectors, hidden[::step], metric, k, recall)
     sizes = [(kind, size) for kind, size in SIZES if libraries.there(kind)]
     made = None

@@ -204,8 +204,8 @@ class UsearchGraph(Index):
             self._index.expansion_search = max(effort, reached)
             queries = hidden.astype(np.float32, copy=False)
             near = self._index.search(queries, reached, threads=numba.get_num_threads())
-            proposed[:, :reached] = near.keys
-            if len(hidden) > 1:  # for a single query, keys are those that were reached
+            proposed[:, : near.keys.shape[-1]] = near.keys  # for a single query, those that were reached
+            if len(hidden) > 1:
                 proposed[np.arange(most) >= near.counts[:, None].astype(np.int64)] = -1
         return proposed
 

@@ -14,7 +14,7 @@ enum Kind { LATERAL, FEEDBACK, RAW, SEEN };
 
 constexpr int MOST_LAYERS = 6;  // of a unit
 
-// Rows of the tables, twins of LAYER, UNIT and RUN in pvm_plan.py. Places are in the tape unless said otherwise; that of a stream,
+// Rows of the tables, twins of LAYER, UNIT and RUN in pvm.py. Places are in the tape unless said otherwise; that of a stream,
 // its world and its signals are shorter than 2^31.
 struct __align__(16) Layer {
     int64 w;  // in the weights

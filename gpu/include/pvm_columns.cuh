@@ -5,11 +5,25 @@
 // two products and a store, and for a row its error. The sums of up to 32 rows come together, one in each lane: bias, activation and
 // output take one turn, not one for every few rows. Same bits as visit_rows.
 #pragma once
-#include "copy_async.cuh"
+#include <cuda_pipeline.h>
+
 #include "pvm_rows.cuh"
 
 constexpr int CHUNKS = 6;  // of 32 columns, in registers at most
 constexpr int KEPT = 2;  // chunks of 32 columns of a matrix that stays, at most
+
+// How many floats lie between a multiple of 16 bytes and `memory`.
+__device__ __forceinline__ int skew(const float *memory) { return (int)(reinterpret_cast<unsigned long long>(memory) >> 2) & 3; }
+
+// The threads of a block begin to copy a run of floats; it lies at to + skew(memory), where `to` is at a multiple of 16 bytes.
+__device__ __forceinline__ void copy_run(float *to, const float *memory, int count)
+{
+    to += skew(memory);
+    const int first = min(-skew(memory) & 3, count), last = max(first, count - skew(memory + count));
+    for (int k = first + 4 * threadIdx.x; k < last; k += 4 * blockDim.x) __pipeline_memcpy_async(to + k, memory + k, 16);
+    const int edge = threadIdx.x < first ? threadIdx.x : last + threadIdx.x - first;
+    if (edge < count) __pipeline_memcpy_async(to + edge, memory + edge, 4);
+}
 
 // The threads of a block. A matrix that errors are pulled back through is read once, where there is room: it comes to shared
 // memory while the unit gathers, and is visited there.
@@ -26,7 +40,11 @@ struct Keeping : Block {
     }
     static __device__ int warps() { return threads() / 32; }
     static __device__ bool holds(const Layer &layer) { return layer.held >= 0; }
-    static __device__ void settle() { wait_copies(); }
+    static __device__ void settle()
+    {
+        __pipeline_commit();
+        __pipeline_wait_prior(0);
+    }
     static __device__ void load(const Tick &t, const Unit &unit)
     {
         for (int k = 0; k < unit.depth; ++k) {

@@ -6,8 +6,56 @@
 #pragma once
 
 #include "logistic.cuh"
-#include "segments.cuh"
 #include "visit.cuh"
+#include "warp.cuh"
+
+// Equal keys of a batch, without sorting, atomics or memory: the first place of a key finds no equal key before it, so it
+// leads. It collects the places of its key, in rising order, and does the work of all of them. Frequent keys stand early in a
+// list, so the longest work begins first.
+//   bound   n^2 comparisons: each place reads the list at most once, coalesced, from the L1 cache; 16 KB a place for a list
+//           of WINDOW keys, instead of a hash table and the launches that fill and clear it
+constexpr int WINDOW = 4096;  // the most places collected at once; places within a window fit 16 bits
+
+// Lane l's keys at n + l, n + l + 32, ... of 128 keys: four loads under way at once. Past the last: another key than `key`.
+__device__ __forceinline__ void load_keys(int *found, const int *keys, int shift, int key, int n, int last)
+{
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+        const int i = n + 32 * k + lane();
+        found[k] = i < last ? keys[i] >> shift : ~key;
+    }
+}
+
+// Is keys[i] >> shift == key for an i of [first, last)? The warp answers together.
+__device__ __forceinline__ bool met(const int *keys, int shift, int key, int first, int last)
+{
+    for (int n = first; n < last; n += 128) {
+        int found[4];
+        load_keys(found, keys, shift, key, n, last);
+        const bool same = found[0] == key || found[1] == key || found[2] == key || found[3] == key;
+        if (__any_sync(FULL, same)) return true;
+    }
+    return false;
+}
+
+// Write i - first of all i of [first, last) with keys[i] >> shift == key to `places` in shared memory, in rising order, and
+// return how many there are; the warp works together. last - first <= WINDOW.
+__device__ __forceinline__ int collect(unsigned short *places, const int *keys, int shift, int key, int first, int last)
+{
+    int count = 0;
+    for (int n = first; n < last; n += 128) {
+        int found[4];
+        load_keys(found, keys, shift, key, n, last);
+#pragma unroll
+        for (int k = 0; k < 4; ++k) {
+            const unsigned same = __ballot_sync(FULL, found[k] == key);
+            if (found[k] == key) places[count + __popc(same & ((1u << lane()) - 1))] = n - first + 32 * k + lane();
+            count += __popc(same);
+        }
+    }
+    __syncwarp();
+    return count;
+}
 
 constexpr int SPAN = 1024;     // examples whose paths a warp looks through at once
 constexpr int IN_FLIGHT = 4;  // examples that are loaded before the current ones are judged

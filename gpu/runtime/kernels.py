@@ -4,7 +4,6 @@ import hashlib
 import os
 import struct
 import tempfile
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -81,21 +80,6 @@ def _allow(function: _Function, shared: int) -> None:
     function.kernel.set_attribute(attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, shared)
     function.kernel.set_attribute(attribute.PREFERRED_SHARED_MEMORY_CARVEOUT, 100)  # percent
     function.allowed = shared
-
-
-def static_shared(where: device.Device, launcher: str, names: Iterable[str]) -> int:
-    """Returns the maximum static shared memory of these kernels of a launcher, in bytes.
-
-    Static and dynamic memory together are limited to `shared_block` of the device.
-    """
-    import pycuda.driver as driver
-
-    def ask() -> int:
-        module, attribute = _module(where, launcher), driver.function_attribute.SHARED_SIZE_BYTES
-        return max(int(module.get_function(name).get_attribute(attribute)) for name in names)
-
-    found: int = where.owner.call(ask)
-    return found
 
 
 def target(capability: tuple[int, int]) -> str:

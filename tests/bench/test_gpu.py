@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from bench.gpu import gpu, sparse, units
-from bench.gpu.machine import SINGLY
 from bench.gpu.tree import GRAPH
 from bench.harness.measure import near
 from bench.step.units import Problem, Torch, padded
@@ -46,19 +45,14 @@ def test_the_command_from_end_to_end_on_the_simulated_driver(tmp_path):
     records = [json.loads(line) for line in file.read_text().splitlines()]
     assert {one["work"] for one in records} == WORKS
     who = {one["who"] for one in records}
-    assert who >= {"ours", SINGLY, GRAPH, "in turn", "ours, tick alone"}
+    assert who >= {"ours", GRAPH, "in turn", "ours, tick alone"}
     for one in records:
         assert one.keys() >= KEYS
         assert one["checked"] and len(one["samples"]) == 1 and one["value"] > 0
         assert one["env"]["simulated"] and one["env"]["multiprocessors"] > 0
         assert one["threads"] == 2 if one["device"] == "cpu" else one["device"] == one["env"]["gpu"]
-    trees = [(one["params"]["batch"], one["device"] == "cpu") for one in records if one["work"] == "tree.step"]
-    assert (1024, True) in trees
     for one in records:
         if one["who"] == "ours" and one["bench"] == "units":
-            parts = one["memory"]
-            total = parts.pop("total")
-            assert total == sum(parts.values()) and parts["weights"] > 0 and parts["plan"] > 0
             assert "units" in one["variant"]
             assert one["bytes_per_parameter"] == (16 if one["params"]["momentum"] else 8)
             assert 0 < one["bandwidth_share"]

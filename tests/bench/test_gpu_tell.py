@@ -26,7 +26,6 @@ def test_each_figure_beside_its_target_others_and_the_cpu(tmp_path, capsys):
     ring = {"units": 14_161, "batch": 1, "ring": True}
     records = [
         figure(bars=[COPY, RATIO, UNKNOWN], bandwidth_share=0.637, clocks={"sm": [1260, 1980, 1980]}),
-        figure("ours, a queue.run a step", 1e9),
         figure("torch 2.11.0 bmm + SGD", 3.4e10),
         figure("ours", 1.7e9, "cpu", threads=16),
         figure(bars=[], params=ring, value=12_345.0, spread=0.4),

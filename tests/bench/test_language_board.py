@@ -37,10 +37,23 @@ def test_every_output_layer_learns_the_circle(asked, capsys):
     assert board.run(asked) == 0
     printed = capsys.readouterr().out
     rows = [line.split(" | ") for line in printed[printed.index("\n###") :].splitlines() if line.startswith("| LSTM")]
-    assert [row[0].removeprefix("| LSTM: ") for row in rows] == list(board.LAYERS)
-    for row in rows:
-        valid, test = map(float, row[2].split(" / "))
-        assert max(valid, test) < 0.6 * WORDS, row
+    names = [row[0].removeprefix("| LSTM: ") for row in rows]
+    assert names == [name + more for name in board.LAYERS for more in ("", ", with Kneser-Ney")]
+    figures = [[float(figure) for figure in row[2].split(" / ")] for row in rows]
+    assert max(map(max, figures)) < 0.6 * WORDS
+    assert all(mixed[0] <= own[0] for own, mixed in zip(figures[::2], figures[1::2], strict=True))
+
+
+def test_a_mixture_pairs_each_word_with_its_own_probability(asked, monkeypatch):
+    """With the whole share, the mixture is Kneser-Ney alone, but for the first word of each stream."""
+    data = data_of(asked)
+    net = board.Net(data.counts, 8, board.LAYERS["tree"], board.FIRST)
+    monkeypatch.setattr(net, "share", 1.0)
+    grams = np.linspace(0.1, 0.9, len(data.test))
+    left = len(grams) // 4 * 4
+    expected = grams[:left].reshape(4, -1)[:, 1:]
+    found, _ = board._figures(net, data.test, grams)
+    assert found[board.MIXED] == pytest.approx(np.exp(-np.log(expected).mean()))
 
 
 def test_state_is_carried_from_segment_to_segment(asked, monkeypatch):
@@ -78,7 +91,7 @@ def test_the_better_of_last_and_average_is_what_is_tested(asked):
     bad = good | {"rows.weight": good["rows.weight"] + 5}
     for last, average in ((good, bad), (bad, good)):
         net.load_state_dict(last)
-        board._validated(net, average, data.valid)
+        board._validated(net, average, data)
         assert torch.equal(net.rows.weight, good["rows.weight"])
 
 

@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 
 from bench.oracles.tree import path
-from cpu import tree_softmax
 from cpu.tree.tree import balanced, huffman
-from hybrid.contract import Learned
 from tests.support.tree_softmax import case, run
 from tests.support.visits import learn
 
@@ -36,15 +34,3 @@ def test_same_bits_as_the_serial_loop_at_any_number_of_threads(threads, classes)
         np.testing.assert_array_equal(single_grad, grad[single])
         np.testing.assert_array_equal(single_loss, loss[single])
     np.testing.assert_array_equal(nodes, moved)
-
-
-def test_one_workspace_serves_smaller_batches():
-    tree = huffman([5, 3, 1, 1])
-    nodes, hidden, target = case(4, 16, 9)
-    expected = run(tree, nodes, hidden[:4], target[:4], 0.1)
-    work = tree_softmax.workspace(9, 16, tree.depth, np.float32)
-    grad, loss = np.empty((9, 16), np.float32), np.empty(9, np.float32)
-    tree_softmax.step(grad, loss, Learned(nodes.copy()), work, tree, hidden, target, None, 0.1)
-    tree_softmax.step(grad[:4], loss[:4], Learned(nodes), work, tree, hidden[:4], target[:4], None, 0.1)
-    for found, wanted in zip((grad[:4], loss[:4], nodes), expected, strict=True):
-        np.testing.assert_array_equal(found, wanted)

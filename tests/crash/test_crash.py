@@ -1,7 +1,6 @@
 """The campaign in small, and that it finds a file that is written in place; `make crash` is the large one."""
 
 import random
-import subprocess
 import sys
 
 import pytest
@@ -58,25 +57,3 @@ def in_place(*given):
 
     files.written = written
     REAL(*given)
-
-
-def test_a_disk_that_is_full_and_then_read_only_is_told_and_the_run_goes_on_when_it_is_not(campaign):
-    whole, disk = campaign.whole(KIND, "cpu")[0], campaign.fresh()
-
-    def mount(options):
-        subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", disk], check=True, capture_output=True)
-
-    try:
-        mount("size=32k")
-    except (OSError, subprocess.CalledProcessError):
-        pytest.skip("only root mounts")
-    try:
-        out = disk / "runs" / "run"
-        for options, why in (("size=32k", "No space left on device"), ("size=1m,ro", "Read-only file system")):
-            mount(f"remount,{options}")
-            child = crash.Child(campaign.going_on(KIND, "cpu", out), disk).ended()
-            assert child.code == 2 and why in child.said and str(disk) in child.said.splitlines()[-1], child.said
-        mount("remount,size=1m,rw")
-        campaign.finish(KIND, "cpu", disk, [whole])
-    finally:
-        subprocess.run(["umount", disk], check=True)

@@ -1,8 +1,5 @@
 """Failures on demand, several devices, other devices, other drivers."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
@@ -97,14 +94,6 @@ def test_two_devices():
         second.run("write_at", "Pq", x, 0, block=(1, 1, 1))
     with second.broken("context", "kernel write_at"):
         function.prepared_call((1, 1), (1, 1, 1), y, 0)
-
-
-def test_command_under_simulation():
-    """A program that knows nothing of the simulator, and those that it starts."""
-    program = "import pycuda.driver as driver; driver.init(); print(driver.Device(0).name())"
-    inner = [sys.executable, "-c", program]
-    command = [sys.executable, "-m", "tests.cudasim", "env", "CUDASIM_DEVICE=a100", *inner]
-    assert "A100-SXM4-80GB (cudasim)" in subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 def test_unknown_failure_is_refused():

@@ -74,11 +74,6 @@ def _video(space):
 CHECKS = {"language": _language, "output-layers": _readout, "units": _units, "pvm": _video}  # of pages, by name
 
 
-def test_the_first_model_is_ten_lines():
-    first = next(block.code for block in RUN[PAGES[0]] if block.language == "python")
-    assert len([line for line in first.splitlines() if line.strip()]) <= 12
-
-
 def test_every_command_is_shown():
     shell = [block for page in PAGES for block in RUN[page] if block.language == "sh"]
     shown = {line.split()[1] for block in shell for line in commands(block.code)}

@@ -1,4 +1,4 @@
-"""A model on the device against a recording of the original Predictive Vision Model, and of its NumPy twin."""
+"""A model on the device against a recording of the NumPy twin of the original Predictive Vision Model."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from tests import golden
 from tests.twins import recordings
 
 
-def test_the_numbers_of_the_original_on_the_device(gpu, cuda, tmp_path):
+def test_the_numbers_of_the_twin_on_the_device(gpu, cuda, tmp_path):
     """Activations, weights and velocities after each frame."""
     np.savez(tmp_path / "C.npz", **recordings.record("C", 3, np.float32))
     rows, missed = golden.replay(tmp_path / "C.npz", device=cuda)

@@ -121,13 +121,6 @@ def test_rows_that_begin_anywhere(gpu, width=128):
     assert gpu.get(whole)[1:].tobytes() == expected.tobytes()
 
 
-def test_the_order_of_work_on_the_device_changes_nothing(gpu):
-    rng = np.random.default_rng(5)
-    ids, table, grad = zipf(rng, 30, 150), normal(rng, 30, 65), normal(rng, 150, 65)
-    expected = on_the_cpu(cpu_rows.scatter, table, ids, grad, 0.7)
-    assert all(scattered(gpu, table, ids, grad, 0.7).tobytes() == expected.tobytes() for _ in gpu.orders(4))
-
-
 def test_tables_of_more_than_2_to_the_31_numbers(gpu):
     """The last rows of such a table, whose other rows nobody touches, so that they need not exist."""
     if gpu.simulated:

@@ -39,7 +39,6 @@ def tools():
         ),
         # four examples, each with its entry and its share of the hidden vector
         ("tree_softmax.cu", {"learn_4": 20, "learn_8": 36, "learn_4_ruled": 20}),
-        # the hidden vectors of a chunk of 32 examples, over three warps
     ],
 )
 def test_loads_are_under_way_together(tools, file, least, architecture):

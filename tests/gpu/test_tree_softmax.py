@@ -12,11 +12,11 @@ from tests.support.tree_softmax import case
 from tests.support.tree_softmax import run as run_on_cpu
 
 
-def run(gpu, tree, nodes, hidden, target, rate, work=None):
+def run(gpu, tree, nodes, hidden, target, rate):
     """grad, loss and the moved nodes."""
     plan, there = gpu.run(tree_softmax.plan, tree), gpu.put(nodes)
     grad, loss = gpu.empty(hidden.shape, np.float32), gpu.empty(len(hidden), np.float32)
-    work = work or gpu.run(tree_softmax.workspace, *hidden.shape, tree.depth, np.float32)
+    work = gpu.run(tree_softmax.workspace, *hidden.shape, tree.depth, np.float32)
     given = gpu.put(hidden), gpu.put(target), None, rate
     gpu.run(tree_softmax.step, grad, loss, Learned(there), work, plan, *given)
     return gpu.get(grad), gpu.get(loss), gpu.get(there)
@@ -108,15 +108,6 @@ def test_a_nan_stays_visible(gpu):
     passed = [node for node, _ in path(tree, 0)]
     assert np.isnan(moved[passed]).all()
     assert np.isnan(log_prob(gpu, tree, nodes, hidden, target)).tolist() == [True, False, False]
-
-
-def test_one_workspace_serves_smaller_batches(gpu):
-    tree = huffman([5, 3, 1, 1])
-    nodes, hidden, target = case(4, 16, 40)
-    work = gpu.run(tree_softmax.workspace, 40, 16, tree.depth, np.float32)
-    run(gpu, tree, nodes, hidden, target, 0.1, work=work)
-    expected = run(gpu, tree, nodes, hidden[:7], target[:7], 0.1)
-    same(run(gpu, tree, nodes, hidden[:7], target[:7], 0.1, work=work), expected)
 
 
 def test_nothing_to_learn(gpu):

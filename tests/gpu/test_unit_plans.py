@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from gpu import units
 from gpu.plan import UNIT
-from gpu.runtime import blas, kernels
+from gpu.runtime import blas
 from tests.support.units import MANY, WARPS, Case
 
 EQUAL = [7, 7, 7], [5, 5, 5], [6, 6, 6]  # one batch of equal GEMMs
@@ -41,17 +40,10 @@ def test_places_of_weights_and_signals_may_exceed_32_bits():
     assert [UNIT[name] for name in ("w", "x", "hidden", "y")] == [np.int64] * 4
 
 
-def test_what_the_compiler_gives_a_kernel_of_shared_memory_is_known(gpu):
-    assert kernels.static_shared(gpu.device, units.__file__, ["miss"]) == 8 * 4
-    assert kernels.static_shared(gpu.device, units.__file__, ["add", "miss", "add"]) == 8 * 4
-
-
 @pytest.mark.parametrize("room", [5000, 7500])
-def test_a_step_asks_for_no_more_than_the_compiler_leaves(gpu, monkeypatch, room):
-    """With what the kernel has itself it is what a block may have, not a byte more."""
+def test_a_step_asks_for_no_more_shared_memory_than_there_is(gpu, monkeypatch, room):
     monkeypatch.setattr(gpu.device, "shared_block", room)
-    monkeypatch.setattr(kernels, "static_shared", lambda where, launcher, names: 40)
     case = Case(1, 0, ([70, 3, 130], [21, 4, 5], [30, 3, 40])).on(gpu)
     bins = case.plan.bins(1)
-    assert max(bin.shared for bin in bins) == room - 40 and {bin.kind for bin in bins} == {"part", "whole"}
+    assert max(bin.shared for bin in bins) == room and {bin.kind for bin in bins} == {"part", "whole"}
     case.step("tanh")  # the driver watches what is behind that

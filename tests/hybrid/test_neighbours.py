@@ -34,11 +34,6 @@ def test_the_nearest_of_ones_own_vectors(index, capsys, monkeypatch):
     assert found.figures(HIDDEN, 5).line().startswith("recall@5 ")
     assert found.figures(HIDDEN).line().startswith("recall@10 ")
     assert ("neighbours, index auto: " in capsys.readouterr().err) == (index == "auto") == (found.choice is not None)
-    vectors[7] = 9 * HIDDEN[3]
-    found.changed([7])
-    assert found.query(HIDDEN, 1)[0][3, 0] == 7
-    found.rebuild().result(30)
-    np.testing.assert_array_equal(found.query(HIDDEN, 1)[0][3, 0], 7)
 
 
 @pytest.mark.parametrize("rows, said", [(400, True), (100, False)])

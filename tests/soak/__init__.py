@@ -1,1 +1,1 @@
-"""Random engines, left, saved, resumed, interrupted and broken in many orders, end as the serial run: see __main__.py."""
+"""Random engines, left, saved, resumed, interrupted and broken in many orders, end as the serial run."""

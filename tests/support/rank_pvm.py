@@ -12,7 +12,6 @@ import numpy as np
 
 from hybrid.mpi.group import Group
 from hybrid.mpi.pvm import Ranks
-from hybrid.pvm import presets
 from hybrid.pvm.evaluate import follow, single
 from hybrid.pvm.model import PVM
 from tests.support.small_pvm import BLIND, TINY, Scene, assert_same, bytes_of, walk
@@ -44,7 +43,7 @@ CASES = {
 
 def main() -> None:
     what, folder, device, *words = sys.argv[1:]
-    works = equal, goes_on, preset, diverges, full
+    works = equal, goes_on, diverges, full
     work = next(one for one in works if one.__name__ == what)
     if device == "cpu":
         work(Path(folder), device, *words)
@@ -135,17 +134,6 @@ def goes_on(folder: Path, device: str, case: str, until: str) -> None:
         assert facts == {"ranks": "any"}
     walk(model, Scene(int(until), model.streams))
     model.save(folder, {"ranks": "any"})
-
-
-def preset(folder: Path, device: str, name: str, ticks: str) -> None:
-    """Some ticks of a preset: its checkpoint, and each tick's errors beside it."""
-    config, _ = presets.load(name)
-    model = PVM(config, device=device, threads=1, ranks=Ranks())
-    frames = np.random.default_rng(5).integers(0, 256, (int(ticks), *model.wiring.frame), np.uint8)
-    errors = [seen.error for seen in model.run(frames, every=1)]
-    model.save(folder)
-    if Group().rank == 0:
-        np.save(folder / "errors.npy", np.stack(errors))
 
 
 def diverges(folder: Path, device: str) -> None:

@@ -1,4 +1,4 @@
-"""The crossover map: the fastest output layer at each size, and at equal quality.
+"""The crossover: time of a step of each output layer by number of classes, and time to equal quality.
 
 Seconds to a perplexity are from trainings of `bench quality` and `bench large` in the same records. A point of `bench quality`
 is a training of its own, with its own schedule; one of `bench large` is an intermediate measurement.
@@ -10,26 +10,30 @@ import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from bench.harness.measure import NOISY
 from bench.report.section import Cell, Figure, Record, Section, Step, Table
 from bench.report.sections import quality
 
 COMMAND = "python -m bench crossover --json results.jsonl"
-TITLE = "Where a logarithm beats brute force"
+TITLE = "Brute force and logarithmic cost"
 PLACE = 10
-STEPS = [Step("crossover", ("crossover",), 100, 18, quick=("crossover",))]
+STEPS = [Step("crossover", ("crossover",), 100, 12, quick=("crossover",))]
 CLAIMED = "https://erikbern.com/2016/02/03/my-issue-with-gpu-accelerated-deep-learning.html"
-TOLD = {"output": "the output layer alone", "step": "trunk and output layer"}
+CLAIM = (
+    f"**The claim** (Bernhardsson, [2016]({CLAIMED})): brute force on a GPU pays for every parameter in every mini-batch, a "
+    "tree on a CPU for a logarithm of them, so such structures win from about a billion parameters on. The claim has two "
+    "halves: the time of a step, and what is learned in it."
+)
+PARTS = {"output": "the output layer alone", "step": "trunk and output layer"}
 WIDTH, BATCH = 128, 1024  # common size at which all classes are measured
 WORDS = 33_278  # classes of `bench language_board`: the words of WikiText-2 as published
 CLOCKS = {"quality": "seconds on {} threads", "large": "CPU seconds"}
 NEAR = (1.05, 1.25)  # targets, relative to the lowest perplexity of any contender
 LOST = 1e6  # higher perplexities are of diverged trainings
 GAPS = (
-    "No GPU was there: dense products and trees on one were not measured. Nothing here is about the claim that brute force on "
-    "a GPU loses to a logarithm on a CPU.",
-    "A trunk on a GPU beside a tree on the cores is measured by `python -m bench gpu --only overlap`, not here.",
-    "Trainings to equal quality are of one width (128) and one batch a model: of other widths, batches and classes there are "
-    "no records, and none is worked out of the speed.",
+    "GPUs: these figures do not test the claim that brute force on a GPU loses to a logarithm on a CPU. `python -m bench gpu` "
+    "measures on one.",
+    "Quality at other widths than 128, and at other batches.",
 )
 
 
@@ -51,17 +55,18 @@ class Setting(NamedTuple):
     @property
     def place(self) -> str:
         """The device, or the number of threads."""
-        return f"{self.threads} threads" if self.device == "cpu" else self.device
+        return f"{self.threads} thread{'s' * (self.threads > 1)}" if self.device == "cpu" else self.device
 
 
 class Measured(NamedTuple):
-    """A contender's step at a size; low, high: seconds at the ends of the interval, None without one."""
+    """A contender's step at a size; low, high: seconds at the ends of the interval, None without one; noisy: marked."""
 
     contender: str
     size: Size
     seconds: float
     low: float | None
     high: float | None
+    noisy: bool
 
 
 def section(records: Sequence[Record]) -> Section:
@@ -70,11 +75,12 @@ def section(records: Sequence[Record]) -> Section:
     if not found:
         return Section(TITLE, [], gaps=[f"Nothing was measured: `{COMMAND}` does it."])
     trained = curves(records)
-    answer = [_claim(trained), *(_reached(count, some) for count, some in trained.items())]
+    answer = [CLAIM, *(_reached(count, some) for count, some in trained.items())]
     most = max((one.threads for one in found if one.device == "cpu"), default=0)
     short = [_short(setting, some) for setting, some in found.items() if setting[1:] == ("cpu", most)]
     tables = [*short, _points(found), *([_quality_table(trained)] if trained else [])]
-    return Section(TITLE, answer, [_lines(*one) for one in found.items()], tables, list(GAPS))
+    figures, abstract = [_lines(*one) for one in found.items()], f"{_fastest(short[0])} {_first(trained)}"
+    return Section(TITLE, answer, figures, tables, list(GAPS), abstract.strip())
 
 
 def measured(records: Iterable[Record]) -> dict[Setting, list[Measured]]:
@@ -86,7 +92,9 @@ def measured(records: Iterable[Record]) -> dict[Setting, list[Measured]]:
             low, high = one.get("interval") or (None, None)
             ends = (size.batch / high, size.batch / low) if low and high else (None, None)
             setting = Setting(one["work"].split(".")[1], one["device"], one["threads"])
-            found.setdefault(setting, []).append(Measured(one["contender"], size, size.batch / one["value"], *ends))
+            found.setdefault(setting, []).append(
+                Measured(one["contender"], size, size.batch / one["value"], *ends, one.get("spread", 0) > NOISY)
+            )
     return dict(sorted(found.items(), key=lambda item: (item[0].work, item[0].device != "cpu", -item[0].threads)))
 
 
@@ -98,13 +106,9 @@ def _lines(setting: Setting, some: Sequence[Measured]) -> Figure:
     d, B = max(counts, key=lambda key: (len(counts[key]), key == (WIDTH, BATCH)))
     row = [one for one in some if (one.size.width, one.size.batch) == (d, B)]
     points = [{"who": one.contender, "x": one.size.classes, "y": 1e3 * one.seconds} for one in row]
-    most = max(counts[d, B])
-    fastest = min((one for one in row if one.size.classes == most), key=lambda one: one.seconds)
-    caption = f"Time of a step over classes: {TOLD[setting.work]}, {setting.place}, d = {d}, B = {B:,}."
-    alt = f"{caption} At {most:,} classes {fastest.contender} is the fastest of those measured, "
-    alt += f"{1e3 * fastest.seconds:.3g} ms a step."
+    caption = f"Time of a step by number of classes: {PARTS[setting.work]}, {setting.place}, d = {d}, B = {B:,}"
     name = f"crossover_lines_{setting.work}_{'cpu' if setting.device == 'cpu' else 'gpu'}_{setting.threads}"
-    return Figure(name, caption, alt, "crossover_points", points, "classes V", "milliseconds a step")
+    return Figure(name, caption, "crossover_points", points, "classes V", "milliseconds a step")
 
 
 def _short(setting: Setting, some: Sequence[Measured]) -> Table:
@@ -113,9 +117,16 @@ def _short(setting: Setting, some: Sequence[Measured]) -> Table:
     names = list(dict.fromkeys(name for _, name in at))
     rows: list[list[Cell]] = [[V, *(at.get((V, name)) for name in names)] for V in sorted({V for V, _ in at})]
     caption = (
-        f"Milliseconds of a training step of {TOLD[setting.work]}, by classes: d = {WIDTH}, B = {BATCH:,}, "
-        f"{setting.place}. A dash: it is taken to last over a second, or needs too much memory."
+        f"Milliseconds of a training step by number of classes: {PARTS[setting.work]}, d = {WIDTH}, B = {BATCH:,}, "
+        f"{setting.place}. A dash: not run, because it would take over a second or too much memory"
     )
+    noisy: dict[str, list[str]] = {}
+    for one in some:
+        if one.noisy and one.size[1:] == (WIDTH, BATCH):
+            noisy.setdefault(one.contender, []).append(f"{one.size.classes:,}")
+    if noisy:
+        listed = "; ".join(f"{who} at {' and '.join(counts)}" for who, counts in noisy.items())
+        caption += f". Noisy (samples range over more than {NOISY:.0%} of the median): {listed}"
     return Table(f"crossover_short_{setting.work}", caption, ["classes", *names], rows, COMMAND)
 
 
@@ -126,7 +137,7 @@ def _points(found: Mapping[Setting, Sequence[Measured]]) -> Table:
             times = [None if end is None else 1e3 * end for end in (one.seconds, one.low, one.high)]
             rows.append([setting.work, one.contender, setting.place, *one.size, one.size.batch / one.seconds, *times])
     header = ["work", "contender", "on", "V", "d", "B", "examples/s", "ms a step", "from", "to"]
-    return Table("crossover_points", "Every measured point: the median with its 95 % interval.", header, rows, COMMAND)
+    return Table("crossover_points", "All points, medians with their 95 % intervals", header, rows, COMMAND)
 
 
 # At equal quality
@@ -193,27 +204,29 @@ def _firsts(target: float, some: Sequence[Curve]) -> dict[str, float]:
     return {who: at for who, at in times.items() if at == min(times.values())}
 
 
-def _claim(trained: Curves) -> str:
-    """Returns the claim, and the numbers of classes at which it holds at equal quality."""
-    sentence = (
-        f"**The claim** (Bernhardsson, [2016]({CLAIMED})): brute force on a GPU pays for every parameter in every mini-batch, "
-        "a tree on a CPU for a logarithm of them, so from about a billion parameters on such structures win. A step's time is "
-        "one half of it, and what is learned meanwhile the other."
-    )
-    firsts = {f"{count:,}": _firsts(targets(some)[0], some) for count, some in trained.items()}
-    if holds := [count for count, first in firsts.items() if any("tree" in who for who in first)]:
-        sentence += (
-            f" At equal quality a tree is the first to come near the lowest perplexity at {', '.join(holds)} classes."
-        )
-    return sentence
+def _fastest(short: Table) -> str:
+    """Names the fastest contender at each number of classes."""
+    by: dict[str, list[str]] = {}
+    for classes, *times in short.rows:
+        measured = {who: ms for who, ms in zip(short.header[1:], times, strict=True) if isinstance(ms, float)}
+        by.setdefault(min(measured, key=measured.__getitem__), []).append(f"{classes:,}")
+    found = "; ".join(f"{who} at {', '.join(counts)} classes" for who, counts in by.items())
+    return f"The fastest step of an output layer alone: {found}."
+
+
+def _first(trained: Curves) -> str:
+    """Names the first contender to come within 5 % of the lowest perplexity, at each number of classes."""
+    firsts = {count: " and ".join(_firsts(targets(some)[0], some)) for count, some in trained.items()}
+    found = "; ".join(f"{who} at {count:,} classes" for count, who in firsts.items())
+    return f"The first within 5 % of the lowest perplexity: {found}." if found else ""
 
 
 def _reached(count: int, some: Sequence[Curve]) -> str:
     parts = []
     for target in targets(some):
         first = _firsts(target, some)
-        parts.append(f"{target:,.0f} is reached first by {', '.join(first)}, within {next(iter(first.values())):.0f} s")
-    return f"**At equal quality, {count:,} classes** ({some[0].clock}): a perplexity of {'; '.join(parts)}."
+        parts.append(f"{target:,.0f} first by {', '.join(first)}, within {next(iter(first.values())):.0f} s")
+    return f"**Equal quality, {count:,} classes** ({some[0].clock}): a perplexity of {'; of '.join(parts)}."
 
 
 def _quality_table(trained: Curves) -> Table:
@@ -223,9 +236,9 @@ def _quality_table(trained: Curves) -> Table:
         for target, one in itertools.product(targets(some), some):
             at, (seconds, lowest) = one.seconds_to(target), one.best
             rows.append([count, target, one.who, "not reached" if at is None else at, lowest, seconds, one.clock])
-    header = ["V", "perplexity asked", "contender", "seconds", "its lowest perplexity", "after seconds", "clock"]
+    header = ["V", "target perplexity", "contender", "seconds", "its lowest perplexity", "after seconds", "clock"]
     caption = (
-        "Seconds of training to a perplexity of validation data that is 5 % and 25 % above the lowest that anybody reached. "
-        "Between two points of a contender a line is drawn, on logarithmic axes; at its first one it was there at the latest."
+        "Seconds of training to a validation perplexity 5 % and 25 % above the lowest of all contenders, by interpolation "
+        "between the points of a contender on logarithmic axes; its first point is an upper bound"
     )
     return Table("equal_quality", caption, header, rows, "python -m bench report results.jsonl")

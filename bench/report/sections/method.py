@@ -9,8 +9,8 @@ from bench.report.section import STEP, Cell, Record, Section, Step, Table, clock
 PLACE = 100
 STEPS: list[Step] = []
 CLOCK = (
-    "Within the clock is one whole step of training: forward, loss, backward and update of all that learns, copies to and "
-    "from a device. Making the data, compiling, and checking are not. Where a section has another clock, it says so."
+    "The clock includes a whole step of training: forward, loss, backward, update, copies to and from a device. It excludes "
+    "making the data, compiling and checking. A section with another clock says so."
 )
 
 
@@ -28,10 +28,10 @@ def _rules(steps: Sequence[Record]) -> str:
     turns = "few turns, since this is quick mode" if quick else f"at least {LEAST} turns"
     return (
         "Every result is checked before it is timed: against float64 NumPy, or the losses of all rivals with each other. "
-        f"After a warm-up rivals take turns ({turns}) with the same number of threads for every library. A figure is the "
-        f"median of its samples, with its {CONFIDENCE:.0%} interval by bootstrap; all samples are in results.jsonl. One "
-        f"benchmark runs at a time: a lock keeps others out, and a machine on which other processes take over {BUSY:.0%} of "
-        "the cores is refused, unless `--anyway` was given, and then the records say how busy it was."
+        f"After a warm-up, rivals take turns ({turns}), with the same number of threads for every library. A figure is the "
+        f"median of its samples, with a {CONFIDENCE:.0%} bootstrap interval; results.jsonl has all samples. One benchmark runs "
+        f"at a time. Nothing is timed while other processes take over {BUSY:.0%} of the cores, unless `--anyway` was given; "
+        "the records have the load."
     )
 
 
@@ -40,32 +40,32 @@ def _noise(timed: Sequence[Record]) -> str:
     if not timed:
         return ""
     return (
-        f"Of {len(timed)} figures {len(noisy)} have samples that lie over {NOISY:.0%} of the median apart, also after "
-        "other rounds of turns: other work on the machine may have decided those, which are listed below."
+        f"{len(noisy)} of {len(timed)} figures are noisy: the range of their samples exceeds {NOISY:.0%} of the median, also "
+        "after further rounds of turns. Other work on the machine may have affected them. They are listed below."
     )
 
 
 def _load(timed: Sequence[Record]) -> str:
     loads = [Load(**one["load"]) for one in timed if one.get("load")]
     if not loads:
-        return "How busy others kept the machine was not recorded: it is quick mode, or no Linux." if timed else ""
+        return "The load of the machine was not recorded (quick mode, or no Linux)." if timed else ""
     most = max(loads, key=lambda load: load.others + load.stolen)
     busy = sum(load.busy for load in loads)
     return (
-        f"While {len(loads)} of them were measured, others took at most {most.others:.2f} of {most.cores} cores, and machines "
-        f"on the same host {most.stolen:.2f}; {busy} of them were measured on a busy machine."
+        f"During {len(loads)} of the figures other processes took at most {most.others:.2f} of {most.cores} cores, and other "
+        f"guests of the host {most.stolen:.2f}; {busy} figures were measured on a busy machine."
     )
 
 
 def _steps(steps: Sequence[Record]) -> Table:
-    header = ["step", "command", "became", "took", "ended", "reason"]
+    header = ["step", "command", "state", "took", "ended", "reason"]
     rows: list[list[Cell]] = []
     for one in steps:
         took = clock(one["seconds"]) if one["state"] == "done" else None
         command = f"`{one['params']['command']}`"
         rows.append([one["params"]["step"], command, one["state"], took, one["ended"], one["reason"] or None])
     return Table(
-        "steps", "The steps of this report, minutes and seconds", header, rows, "python -m bench all --out DIR"
+        "steps", "The steps of this report, in minutes and seconds", header, rows, "python -m bench all --out DIR"
     )
 
 

@@ -1,4 +1,4 @@
-"""Overlap: dense and sparse stages in turn and overlapped, a tick as a timeline, and the speed on a busy machine."""
+"""Overlap: dense and sparse stages, serial and overlapped, a tick as a timeline, and the speed on a busy machine."""
 
 import statistics
 from collections.abc import Sequence
@@ -12,9 +12,9 @@ STEPS = [
     Step("busy", ("busy", "--only", "tree", "--only", "language overlapped"), 20, 6),
 ]
 WAYS = {
-    "serial-one-core": "in turn on one core",
-    "serial-all-cores": "in turn on all cores",
-    "in turn": "in turn",
+    "serial-one-core": "serial on one core",
+    "serial-all-cores": "serial on all cores",
+    "in turn": "serial",
     "overlapped": "overlapped, two threads",
     "ours": "as the engine decides",
 }
@@ -43,12 +43,12 @@ def section(records: Sequence[Record]) -> Section:
     tables: list[Table] = []
     gaps = []
     if ticks:
-        sentences = [_summary(delay, ticks) for delay in sorted({one["params"]["delay"] for one in ticks})]
-        answer += [_sizes(ticks[0]), *sentences]
-        figures.append(_paces(ticks, " ".join(sentences)))
+        answer += [_sizes(ticks[0])]
+        answer += [_summary(delay, ticks) for delay in sorted({one["params"]["delay"] for one in ticks})]
+        figures.append(_paces(ticks))
         tables.append(_pace_table(ticks))
     else:
-        gaps.append("Stages in turn and overlapped have not been measured.")
+        gaps.append("Serial and overlapped stages have not been measured.")
     if shown := [one for one in ticks if one.get("timeline") and one["params"]["delay"] == 0]:
         figures.append(_timeline(shown))
         tables.append(_timeline_table(shown))
@@ -56,37 +56,38 @@ def section(records: Sequence[Record]) -> Section:
         rows = _busy_rows(busy)
         worst = min(rows, key=lambda row: row["share"])
         answer.append(
-            f"A busy machine: beside {worst['load']} processes that only count, {worst['work']} keeps {worst['share']:.0%} of "
-            "its pace."
+            f"On a busy machine, beside {worst['load']} counting processes, {worst['work']} keeps {worst['share']:.0%} of its "
+            "speed."
         )
         cells: list[list[Cell]] = [list(row.values()) for row in rows]
-        caption = "Our kernels beside processes that do nothing but count"
+        caption = "Our kernels beside processes that only count"
         tables.append(Table("overlap-busy", caption, BUSY, cells, "python -m bench busy"))
     else:
         gaps.append("A busy machine has not been measured.")
-    return Section("Overlap of dense and sparse stages", answer, figures, tables, gaps)
+    return Section(
+        "Overlap of dense and sparse stages", answer, figures, tables, gaps, "".join(answer[1:2] if ticks else [])
+    )
 
 
 def _sizes(record: Record) -> str:
     sizes = ", ".join(f"{name.replace('_', '-')} {record['params'][name]:,}" for name in SIZES)
     return (
-        f"A language model whose dense stages (its trunk) take about as long as its sparse ones (rows, tree): {sizes}. However "
-        "the cores are spent, parameters end as the same bytes; that is checked before anything is timed."
+        f"A language model whose dense stages (trunk) take about as long as its sparse ones (rows, tree): {sizes}. All ways "
+        "produce the same parameters to the byte, which is checked first."
     )
 
 
 def _summary(delay: int, ticks: Sequence[Record]) -> str:
     """Returns the gain of overlapping at a delay."""
     by = {one["who"]: one for one in ticks if one["params"]["delay"] == delay}
-    sentence = f"Delay {delay}:"
-    for who in ("serial-one-core", "serial-all-cores", "in turn"):
-        if who in by and "overlapped" in by:
-            sentence += (
-                f" overlapped is {by['overlapped']['value'] / by[who]['value']:.2f} times as fast as {WAYS[who]};"
-            )
-    if "overlapped" in by:
-        sentence += f" {by['overlapped']['overlap']:.0%} of what could be hidden is hidden."
-    return sentence
+    ours = by["overlapped"]
+    gains = [
+        f"{ours['value'] / by[who]['value']:.2f} times as fast as {WAYS[who]}"
+        for who in ("serial-one-core", "serial-all-cores", "in turn")
+        if who in by
+    ]
+    hidden = f"{ours['overlap']:.0%} of the time that overlap can hide is hidden"
+    return f"Overlapped stages (delay {delay}) are {', '.join(gains)}; {hidden}."
 
 
 def _way(record: Record) -> str:
@@ -94,12 +95,12 @@ def _way(record: Record) -> str:
     return WAYS.get(who, who)
 
 
-def _paces(ticks: Sequence[Record], alt: str) -> Figure:
+def _paces(ticks: Sequence[Record]) -> Figure:
     points = [
         {"who": f"delay {one['params']['delay']}", "x": _way(one), "y": one["value"], **ends(one)} for one in ticks
     ]
-    caption = "Examples a second by how the cores are spent, with 95 % intervals of the medians"
-    return Figure("overlap-pace", caption, alt, "overlap-pace", points, "", "examples/s", log="", kind="bars")
+    caption = "Examples a second, with 95 % intervals of the medians"
+    return Figure("overlap-pace", caption, "overlap-pace", points, "", "examples/s", log="", kind="bars")
 
 
 def _pace_table(ticks: Sequence[Record]) -> Table:
@@ -110,7 +111,7 @@ def _pace_table(ticks: Sequence[Record]) -> Table:
         where = one["env"].get("cpu", "CPU") if one["device"] == "cpu" else one["device"]
         place = [one["params"]["delay"], _way(one), where, one["threads"]]
         rows.append([*place, one["value"], low, high, one["overlap"], over])
-    return Table("overlap-pace", "Ways to spend the cores on the same ticks", PACE, rows, "python -m bench overlap")
+    return Table("overlap-pace", "The same ticks, serial and overlapped", PACE, rows, "python -m bench overlap")
 
 
 def _intervals(ticks: Sequence[Record]) -> list[dict[str, Any]]:
@@ -129,13 +130,8 @@ def _timeline(ticks: Sequence[Record]) -> Figure:
         {"who": one["stage"], "x": one["start"], "end": one["end"], "y": f"{one['way']}: {one['queue']}"}
         for one in found
     ]
-    ends = {
-        way: max(one["end"] for one in found if one["way"] == way) for way in dict.fromkeys(one["way"] for one in found)
-    }
-    took = "; ".join(f"{way} it takes {end:.3g} ms" for way, end in ends.items())
-    alt = f"One traced tick, not the median, by queues: {took}."
-    caption, x = "One tick as a timeline: what each queue does when (delay 0)", "milliseconds since the tick began"
-    return Figure("overlap-timeline", caption, alt, "overlap-timeline", points, x, "", log="", kind="timeline")
+    caption, x = "The stages of one tick by queue (delay 0; not the median tick)", "milliseconds since the tick began"
+    return Figure("overlap-timeline", caption, "overlap-timeline", points, x, "", log="", kind="timeline")
 
 
 def _timeline_table(ticks: Sequence[Record]) -> Table:

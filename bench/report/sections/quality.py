@@ -1,4 +1,4 @@
-"""Equal time, equal quality: the figures of readouts by seconds of training, and the seconds to an equal figure."""
+"""Quality at equal time: the figures of readouts by seconds of training, and the seconds to an equal figure."""
 
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
@@ -8,17 +8,10 @@ from bench.quality.quality import PROBLEMS
 from bench.report.section import Cell, Figure, Record, Section, Step, Table, shown
 
 PLACE = 70
+TITLE = "Quality at equal time"
 TEXT = ("quality", "--only", "documentation", "--readouts")
 WORDS, FEW = "full softmax,tree huffman,head of softmaxes,sampled 1024", "full softmax,tree huffman"
-ITEMS = (
-    "items",
-    "--only",
-    "ml-100k",
-    "--readouts",
-    "full softmax,sampled softmax,clustered tree,counts",
-    "--seeds",
-    "1",
-)
+ITEMS = ("items", "--only", "ml-100k", "--seeds", "1", "--readouts", "full softmax,sampled softmax,clustered tree,counts")
 LABELS = (
     "quality",
     "--only",
@@ -30,11 +23,11 @@ LARGE = ("large", "--only", "pairs", "--readouts", "tree,mixture of trees,head,s
 SHORT = ("--epochs", "1", "--tries", "4", "--seconds")
 STEPS = [
     Step("quality of language models", (*TEXT, WORDS, *SHORT, "1,4"), 75, 4, quick=(*TEXT, FEW)),
-    Step("quality of next items", (*ITEMS, *SHORT, "5,15"), 45, 5, needs=("ml-100k",)),
+    Step("quality of next items", ITEMS, 45, 4, needs=("ml-100k",)),
     Step("quality of labels", (*LABELS, *SHORT, "1,5"), 44, 2, needs=("labels",)),
     Step("quality at large vocabularies", (*LARGE, "--seconds", "15,45"), 25, 5, needs=("wikitext-2",)),
 ]
-CURVE = ["who", "asked for", "seconds", "seeds", "mean", "lowest", "highest", "on test data"]
+CURVE = ["who", "length", "seconds", "seeds", "mean", "lowest", "highest", "on test data"]
 AFTER = ("after ", " s")  # prefix and suffix of the seconds in figure names of `large`
 LARGE_HEADER = ["classes", "who", "CPU seconds", "perplexity"]
 
@@ -70,8 +63,9 @@ class Row(NamedTuple):
 def section(records: Sequence[Record]) -> Section:
     """Returns a figure and a table per problem, then those of vocabularies of up to a million classes."""
     answer = [
-        "Every readout is trained under the same trunk, with settings that one search found for it on validation data. Lines "
-        "are means over seeds of validation data, bands go from the lowest seed to the highest; seconds are of training alone."
+        "Output layers are trained under the same trunk, each with the settings that a search found for it on validation data. "
+        "These trainings are short. Points are means over seeds; bars go from the lowest to the highest seed; seconds are of "
+        "training alone."
     ]
     figures, tables = [], []
     for problem in problems(records):
@@ -85,8 +79,9 @@ def section(records: Sequence[Record]) -> Section:
         answer.append(_large_summary(found))
         figures.append(_large_figure(work, found))
         tables.append(_large_table(work, found))
-    gaps = [] if figures else ["No training to a quality has been measured."]
-    return Section("Equal time, equal quality", answer if figures else [], figures, tables, gaps)
+    if not figures:
+        return Section(TITLE, [], gaps=["No training to a quality has been measured."])
+    return Section(TITLE, answer, figures, tables, abstract=answer[-1].replace("**", ""))
 
 
 def _judged(row: Row) -> str:
@@ -118,7 +113,7 @@ def _summary(problem: str, rows: Sequence[Row]) -> str:
     best = {row.who: min(_points(row), key=lambda point: sign * point["mean"]) for row in rows}
     who, first = min(best.items(), key=lambda one: sign * one[1]["mean"])
     name = _judged(rows[0])
-    sentence = f"**{problem}**: {who} reaches the best {name}, {shown(first['mean'])}, in {shown(first['seconds'])} s."
+    sentence = f"**{problem}**: {who} has the best {name}, {shown(first['mean'])}, after {shown(first['seconds'])} s."
     if len(rows) == 1:
         return sentence
     level = max(sign * point["mean"] for point in best.values()) * sign
@@ -126,7 +121,7 @@ def _summary(problem: str, rows: Sequence[Row]) -> str:
     for row in rows:
         took[row.who] = min(point["seconds"] for point in _points(row) if sign * point["mean"] <= sign * level)
     reached = ", ".join(f"{who} in {shown(seconds)} s" for who, seconds in sorted(took.items(), key=lambda one: one[1]))
-    return f"{sentence} A {name} of {shown(level)}, which all reach, takes at the lengths that were tried: {reached}."
+    return f"{sentence} Shortest training that reaches a {name} of {shown(level)}, as all do: {reached}."
 
 
 def _figure(problem: str, rows: Sequence[Row]) -> Figure:
@@ -138,8 +133,8 @@ def _figure(problem: str, rows: Sequence[Row]) -> Figure:
     ]
     caption = f"{problem}: {name} by seconds of training ({'less' if lowest else 'more'} is better)"
     axes, log = ("seconds of training", f"{name} of validation data"), "xy" if lowest else "x"
-    alt, name = _summary(problem, rows).replace("**", ""), f"quality-{problem}"
-    return Figure(name, caption, alt, name, points, *axes, log=log)
+    name = f"quality-{problem}"
+    return Figure(name, caption, name, points, *axes, log=log)
 
 
 def _table(problem: str, rows: Sequence[Row]) -> Table:
@@ -168,7 +163,7 @@ def _large_summary(found: Sequence[Record]) -> str:
     seconds, value = _reached(best)[-1]
     classes = best["params"]["classes"]
     after = f"after {seconds:g} CPU seconds"
-    return f"**{classes:,} classes** of real text: {after} {best['who']} has the best perplexity, {value:,.0f}."
+    return f"**{classes:,} classes** of WikiText-2: {after}, {best['who']} has the lowest perplexity, {value:,.0f}."
 
 
 def _large_figure(work: str, found: Sequence[Record]) -> Figure:
@@ -180,7 +175,7 @@ def _large_figure(work: str, found: Sequence[Record]) -> Figure:
     ]
     caption = f"{found[0]['params']['classes']:,} classes: perplexity by CPU seconds (less is better)"
     axes, name = ("CPU seconds", "perplexity of validation data"), work.replace(".", "-")
-    return Figure(name, caption, _large_summary(found).replace("**", ""), name, points, *axes)
+    return Figure(name, caption, name, points, *axes)
 
 
 def _large_table(work: str, found: Sequence[Record]) -> Table:

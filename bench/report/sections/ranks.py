@@ -12,14 +12,15 @@ PARTS = {"tick": "whole tick", "compute": "compute, all at once"}
 def section(records: Sequence[Record]) -> Section:
     """Shows the time of ticks."""
     ticks = [one for one in records if one["work"] in {f"ranks.{part}" for part in PARTS}]
-    answer: list[str] = []
-    tables, gaps = [], []
-    if ticks:
-        answer += _tick_summaries(ticks)
-        tables.append(_tick_table(ticks))
-    else:
-        gaps.append("Ticks on ranks have not been measured.")
-    return Section("Ranks", answer, [], tables, gaps)
+    if not ticks:
+        return Section("Ranks", [], gaps=["Ticks on ranks have not been measured."])
+    return Section(
+        "Ranks",
+        ["One thread per rank, all ranks on this machine."],
+        [],
+        [_tick_table(ticks)],
+        abstract=_abstract(ticks),
+    )
 
 
 def _models(ticks: Sequence[Record]) -> list[tuple[str, int]]:
@@ -31,19 +32,11 @@ def _seconds(ticks: Sequence[Record], model: str, ranks: int) -> dict[str, float
     return {one["work"].removeprefix("ranks."): one["seconds"] for one in found}
 
 
-def _tick_summaries(ticks: Sequence[Record]) -> list[str]:
-    sentences = []
-    for model, ranks in _models(ticks):
-        took = _seconds(ticks, model, ranks)
-        if ranks == 1:
-            continue
-        parts = [f"**{model}** on {ranks} ranks: a tick takes {1e3 * took['tick']:.3g} ms"]
-        if "compute" in took:
-            parts.append(f"{took['tick'] / took['compute']:.2f} times its compute")
-        alone = _seconds(ticks, model, 1)
-        parts += [f"{alone['tick'] / took['tick']:.2f} times as fast as one rank"] if alone else []
-        sentences.append(f"{', '.join(parts)}.")
-    return sentences
+def _abstract(ticks: Sequence[Record]) -> str:
+    """Returns the range of the speed-ups of two ranks."""
+    pairs = [(_seconds(ticks, model, 1), _seconds(ticks, model, 2)) for model, ranks in _models(ticks) if ranks == 2]
+    gains = [one["tick"] / two["tick"] for one, two in pairs if one]
+    return f"Two MPI ranks are {min(gains):.2f} to {max(gains):.2f} times as fast as one." if gains else ""
 
 
 def _tick_table(ticks: Sequence[Record]) -> Table:
@@ -54,7 +47,7 @@ def _tick_table(ticks: Sequence[Record]) -> Table:
         rows.append([model, ranks, *(1e3 * took[part] if part in took else None for part in PARTS)])
     return Table(
         "ranks-ticks",
-        "Ticks of Predictive Vision Models whose units ranks share, and of a language model whose trunk they share",
+        "Steps of Predictive Vision Models whose units are divided among ranks, and of a language model with data parallelism",
         header,
         rows,
         "python -m bench ranks",

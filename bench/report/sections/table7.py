@@ -9,7 +9,7 @@ from bench.report.section import Cell, Figure, Record, Section, Step, Table
 
 PLACE = 60
 PUBLISHED = Path(__file__).with_suffix(".json")
-OWN = "The output layer is a tree of its classes: another model than the published one, and beside no figure of it."
+OWN = "the output layer is a tree, so this is not the published model"
 COMMAND = "python -m bench table7"
 DENSE, OTHERS = ("FCN-S", "FCN-S with a tree", "FCN-R"), ("AlexNet-R", "ResNet-56", "LSTM", "AlexNet-S", "ResNet-50")
 
@@ -22,38 +22,58 @@ STEPS = [
     Step("table7", _only(DENSE), 80, 6, quick=_only(DENSE), memory=4),
     Step("table7 of PyTorch's nets", _only(OTHERS), 30, 10, needs=("torch",), memory=6),
 ]
-HEADER = ["who", "where", "threads", "seconds a mini-batch", "lowest of 95 %", "highest of 95 %", "source"]
 OPENING = (
-    "The clock has one whole step: forward, loss, backward, update; data lie in memory, and ours has its engine copy them. "
-    "Published figures are from {source}; they were measured on an {cpu} and GPUs of the time, with other "
-    "clocks from tool to tool, so they say how far hardware and software have come, not which program is faster."
+    "The clock has one whole step: forward, loss, backward, update. Data are in memory; our engine copies them. "
+    "Published figures are from {source}, measured on an {cpu} and GPUs of the time. Tools of that paper were timed in "
+    "different ways, so its figures show the progress of hardware and software, not which program is faster."
 )
-COLUMNS = ("who", "where", "threads", "seconds", "low", "high", "source")
-Row = dict[str, Cell]
+HEADER = [
+    *(
+        "net",
+        "parameters",
+        "batch",
+        "who",
+        "where",
+        "threads",
+        "seconds",
+        "lowest of 95 %",
+        "highest of 95 %",
+        "source",
+    ),
+]
 
 
 def section(records: Sequence[Record]) -> Section:
-    """Shows a figure and a table per network."""
-    mine = [one for one in records if ours(one)]
+    """Shows a row per network, and a figure per network that has published figures."""
+    mine, source = [one for one in records if ours(one)], told_2016()
     nets = list(dict.fromkeys((one["work"], one["params"]["net"]) for one in mine))
-    source = told_2016()
-    sentences: list[str] = []
-    figures, tables = [], []
-    for number, (work, net) in enumerate(nets, 1):
-        of = [one for one in mine if (one["work"], one["params"]["net"]) == (work, net)]
-        rows, name = _rows(of), f"table7-{number}"
-        sentences.append(f"* {_fastest(net, of)}")
-        params = of[0]["params"]
-        size = f"{net}: {params['parameters']:,} parameters, batch {params['batch']:,}"
-        cells = [list(row.values()) for row in rows]
-        tables.append(Table(name, f"{size}. Seconds a mini-batch", HEADER, cells, f'{COMMAND} --only "{net}"'))
-        if len({row["threads"] for row in rows if row["threads"]}) > 1:
-            figures.append(_figure(name, size, rows, _fastest(net, of)))
-    answer = [OPENING.format(**source), "\n".join(sentences)]
-    gaps = [] if nets else ["No network of Table 7 has been measured."]
-    if trees := [f"**{net}**" for work, net in nets if work == "table7.tree"]:
-        answer.append(f"Of {', '.join(trees)}: {OWN[0].lower()}{OWN[1:]}")
-    return Section("Table 7 of Shi et al. 2016, today", answer, figures, tables, gaps)
+    opening, title = OPENING.format(**source), "Table 7 of Shi et al. 2016, today"
+    if not nets:
+        return Section(title, [opening], gaps=["No network of Table 7 has been measured."])
+    found = [[one for one in mine if (one["work"], one["params"]["net"]) == net] for net in nets]
+    short, every = _short(found), [row for some in found for row in _rows(some)]
+    caption = "Every measured and published figure, seconds a mini-batch"
+    tables = [short, Table("table7-all", caption, HEADER, every, COMMAND)]
+    figures = [_figure(some) for some in found if beside(some[0])]
+    gains = [row[-1] for row in short.rows if isinstance(row[-1], float)]
+    told = f"{min(gains):.2f} to {max(gains):.2f}" if gains else ""
+    abstract = f"Networks of Shi et al. (2016) train {told} times as fast as in PyTorch." if told else ""
+    return Section(title, [opening], figures, tables, abstract=abstract)
+
+
+def _short(found: Sequence[Sequence[Record]]) -> Table:
+    """Tabulates the seconds of each contender at its best number of threads, and our speed-up."""
+    names = list(dict.fromkeys(one["who"] for some in found for one in some))
+    rows: list[list[Cell]] = []
+    for some in found:
+        best = {who: max((one["value"] for one in some if one["who"] == who), default=None) for who in names}
+        rivals = [value for who, value in best.items() if who != "ours" and value]
+        gain = best["ours"] / max(rivals) if rivals and best.get("ours") else None
+        params = some[0]["params"]
+        seconds = [1 / value if value else None for value in best.values()]
+        rows.append([params["net"], params["parameters"], params["batch"], *seconds, gain])
+    caption = f"Seconds a mini-batch, at the best number of threads. FCN-S with a tree: {OWN}"
+    return Table("table7", caption, ["net", "parameters", "batch", *names, "speed-up"], rows, COMMAND)
 
 
 def ours(record: Record) -> bool:
@@ -75,35 +95,16 @@ def beside(record: Record) -> dict[str, Any]:
     return found
 
 
-def _fastest(net: str, records: Sequence[Record]) -> str:
-    """Compares ours with the fastest peer, each at its best."""
-    best: dict[str, Record] = {}
-    for one in records:
-        if one["who"] not in best or one["value"] > best[one["who"]]["value"]:
-            best[one["who"]] = one
-    times = [f"{who} takes {1 / one['value']:.3g} s at its best ({_where(one)})" for who, one in sorted(best.items())]
-    sentence = f"**{net}**: {', '.join(times)}"
-    rivals = [one["value"] for who, one in best.items() if who != "ours"]
-    if "ours" in best and rivals:
-        sentence += f"; ours is {best['ours']['value'] / max(rivals):.2f} times as fast"
-    return f"{sentence}."
-
-
-def _where(record: Record) -> str:
-    count = record["threads"]
-    return f"{count} thread{'s' * (count > 1)}" if record["device"] == "cpu" else record["device"]
-
-
-def _rows(records: Sequence[Record]) -> list[Row]:
-    """Returns our rows, the peers', then the published ones."""
+def _rows(records: Sequence[Record]) -> list[list[Cell]]:
+    """Returns our rows, the peers', then the published ones, of one network."""
+    params = records[0]["params"]
+    net = [params["net"], params["parameters"], params["batch"]]
     found: list[list[Cell]] = []
     for one in records:
         low, high = (1 / end for end in reversed(one["interval"])) if one.get("interval") else (None, None)
         on_cpu = one["device"] == "cpu"
-        where = one["env"].get("cpu", "CPU") if on_cpu else one["device"]
-        found.append(
-            [one["who"], where, one["threads"] if on_cpu else None, 1 / one["value"], low, high, "measured here"]
-        )
+        where, threads = (one["env"].get("cpu", "CPU"), one["threads"]) if on_cpu else (one["device"], None)
+        found.append([*net, one["who"], where, threads, 1 / one["value"], low, high, "measured here"])
     published = told_2016()
     for who, given in beside(records[0]).items():
         places = [(published["cpu"], threads) for threads in published["threads"]] + [
@@ -111,16 +112,19 @@ def _rows(records: Sequence[Record]) -> list[Row]:
         ]
         for place, seconds in zip(places, given["cpu"] + given["gpu"], strict=True):
             if seconds is not None:
-                found.append([f"{who}, 2016", *place, seconds, None, None, "published"])
-    return [dict(zip(COLUMNS, row, strict=True)) for row in found]
+                found.append([*net, f"{who}, 2016", *place, seconds, None, None, "published"])
+    return found
 
 
-def _figure(name: str, size: str, rows: Sequence[Row], alt: str) -> Figure:
+def _figure(records: Sequence[Record]) -> Figure:
     """Plots the CPU over threads, with the published figures."""
-    points = [
-        {"who": row["who"], "x": row["threads"], "y": row["seconds"], "low": row["low"], "high": row["high"]}
+    rows = [dict(zip(HEADER, row, strict=True)) for row in _rows(records)]
+    points: list[dict[str, Any]] = [
+        {"who": row["who"], "x": row["threads"], "y": row["seconds"]}
+        | {"low": row["lowest of 95 %"], "high": row["highest of 95 %"]}
         for row in rows
         if row["threads"]
     ]
-    caption = f"{size}. Seconds a mini-batch on a CPU; those of 2016 are published"
-    return Figure(name, caption, alt.replace("**", ""), name, points, "threads", "seconds a mini-batch")
+    net = records[0]["params"]["net"]
+    caption = f"{net}: seconds a mini-batch on a CPU; those of 2016 are published"
+    return Figure(f"table7-{net.lower()}", caption, "table7-all", points, "threads", "seconds a mini-batch")

@@ -191,7 +191,7 @@ def gpu() -> list[Finding]:
     except OSError as error:
         compiles = failure("kernel compiler", error, compiler.WANTED)
     found, ok = version("pycuda", "pycuda.driver")  # imports the driver it was built for
-    pycuda = finding("PyCUDA", ok, found, PYCUDA)
+    pycuda = finding("PyCUDA", ok, found, "install the NVIDIA driver" if "libcuda" in found else PYCUDA)
     try:
         cublas = finding("cuBLAS", True, next(blas.libraries())._name)
     except OSError as error:

@@ -12,14 +12,14 @@ from ..arguments import Parser
 
 
 def add(command: Parser) -> None:
-    """Add the options to the command's parser."""
+    """Adds the options to the command's parser."""
     command.add_argument("-n", dest="ranks", type=positive, required=True, metavar="N", help="how many ranks")
     command.add_argument("--hosts", metavar="FILE", help="on several machines: one a line, by ssh; see docs/ranks.md")
     command.add_argument("words", nargs=argparse.REMAINDER, metavar="COMMAND ...", help="a command and its options")
 
 
 def run(given: argparse.Namespace) -> int:
-    """Become the mpiexec that starts the ranks: it hands signals on to them, and its exit code is theirs."""
+    """Becomes the mpiexec that starts the ranks: it hands signals on to them, and its exit code is theirs."""
     ranks.check(options.read(given.words), given.ranks)  # errors are reported before there are ranks
     if launched():
         raise ValueError("launch: ranks were started already; batch systems run python -m mpi4py -m hybrid.cli COMMAND")
