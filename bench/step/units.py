@@ -4,6 +4,7 @@ Units are 150-49-150, as in Piekniewski's video model. PyTorch's step is bmm wit
 """
 
 import functools
+import gc
 import itertools
 import os
 import statistics
@@ -28,7 +29,7 @@ OFF = -1e4  # a bias at which a hidden unit is exactly 0
 
 
 def run(arguments) -> None:
-    """Measures every batch and size, with one example a step also with momentum."""
+    """Measures every batch and size; momentum and 1 G parameters with one example a step alone."""
     import numba
 
     numba.set_num_threads(arguments.threads)
@@ -36,7 +37,8 @@ def run(arguments) -> None:
     machine = bandwidth(64 if arguments.quick else 1024, arguments.threads)
     for batch in batches:
         blas = gemm(batch, arguments.threads)
-        for units, momentum in itertools.product(sizes, (0.0, MOMENTUM) if batch == 1 else (0.0,)):
+        cases = itertools.product(sizes, (0.0, MOMENTUM)) if batch == 1 else ((units, 0.0) for units in sizes[:3])
+        for units, momentum in cases:
             layout = equal(units)
             # Weights and velocities of two rivals, and a copy while those of one are padded; the rest is for all else
             if 4 * (5 if momentum else 3) * int(layout.w_at[-1]) > 0.75 * memory():
@@ -54,6 +56,7 @@ def run(arguments) -> None:
             print(_bound(problem, records[0], reached, small["value"]), flush=True)
             append(arguments.json, records)
             del problem, works
+            gc.collect()  # before the next weights are allocated
 
 
 def _rivals(problem: "Problem", threads: int) -> list[Work]:

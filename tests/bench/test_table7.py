@@ -66,18 +66,18 @@ def record(who, threads, value, device="cpu", net="FCN-R", parameters=14_205_962
 
 
 def listed(records):
-    (table,) = section(records).tables
+    *_, table = section(records).tables
     return [dict(zip(table.header, row, strict=True)) for row in table.rows]
 
 
 def test_the_table_has_the_published_figures_beside():
     found = listed([record("ours", 2, 4.0), record("torch 9", 2, 5.0), record("ours", 2, 100.0, device="GPU 9")])
-    at = {(row["who"], row["where"], row["threads"]): row["seconds a mini-batch"] for row in found}
+    at = {(row["who"], row["where"], row["threads"]): row["seconds"] for row in found}
     assert at["ours", "Chip", 2] == 0.25 and at["torch 9", "Chip", 2] == 0.2 and at["ours", "GPU 9", None] == 0.01
     assert at["Caffe, 2016", "Intel i7-3820", 1] == 2.476 and at["Caffe, 2016", "K80", None] == 0.055
     assert found[0]["lowest of 95 %"] == 0.125 and found[0]["source"] == "measured here"
     text = report.tables([record("ours", 2, 4.0)])
-    assert text.startswith("### FCN-R: 14,205,962 parameters, batch 1,024") and "| 2.48 |" in text
+    assert "| FCN-R | 14,205,962 | 1,024 | 0.25 |" in text and "| 2.48 |" in text
 
 
 @pytest.mark.parametrize(
@@ -86,4 +86,4 @@ def test_the_table_has_the_published_figures_beside():
 def test_other_sizes_and_the_tree_stand_beside_no_published_figure(more):
     records = [record("ours", 2, 4.0, **more)]
     assert [row["who"] for row in listed(records)] == ["ours"]
-    assert any("another model" in said for said in section(records).answer) == (more.get("work") == "table7.tree")
+    assert section(records).figures == []

@@ -210,6 +210,8 @@ def _fastest(short: Table) -> str:
     for classes, *times in short.rows:
         measured = {who: ms for who, ms in zip(short.header[1:], times, strict=True) if isinstance(ms, float)}
         by.setdefault(min(measured, key=measured.__getitem__), []).append(f"{classes:,}")
+    if len(by) == 1:
+        return f"Of output layers alone, {next(iter(by))} has the fastest step at every number of classes."
     found = "; ".join(f"{who} at {', '.join(counts)} classes" for who, counts in by.items())
     return f"The fastest step of an output layer alone: {found}."
 
@@ -218,7 +220,7 @@ def _first(trained: Curves) -> str:
     """Names the first contender to come within 5 % of the lowest perplexity, at each number of classes."""
     firsts = {count: " and ".join(_firsts(targets(some)[0], some)) for count, some in trained.items()}
     found = "; ".join(f"{who} at {count:,} classes" for count, who in firsts.items())
-    return f"The first within 5 % of the lowest perplexity: {found}." if found else ""
+    return f"The first to come within 5 % of the lowest perplexity is {found}." if found else ""
 
 
 def _reached(count: int, some: Sequence[Curve]) -> str:

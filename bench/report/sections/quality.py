@@ -11,7 +11,15 @@ PLACE = 70
 TITLE = "Quality at equal time"
 TEXT = ("quality", "--only", "documentation", "--readouts")
 WORDS, FEW = "full softmax,tree huffman,head of softmaxes,sampled 1024", "full softmax,tree huffman"
-ITEMS = ("items", "--only", "ml-100k", "--seeds", "1", "--readouts", "full softmax,sampled softmax,clustered tree,counts")
+ITEMS = (
+    "items",
+    "--only",
+    "ml-100k",
+    "--seeds",
+    "1",
+    "--readouts",
+    "full softmax,sampled softmax,clustered tree,counts",
+)
 LABELS = (
     "quality",
     "--only",
