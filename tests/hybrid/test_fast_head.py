@@ -41,9 +41,9 @@ def test_a_recall_is_reached_where_it_is_chosen_and_measured_elsewhere():
     ("arguments", "message"),
     [
         ({"weights": WEIGHTS.astype(float)}, r"weights: found ndarray float64 \(3000, 24\), expected an array"),
-        ({"weights": np.full((3, 2), np.inf, np.float32)}, "weights"),
+        ({"weights": np.full((3, 2), np.inf, np.float32)}, r"weights\[0\]: found NaN or infinity"),
         ({"bias": BIAS[:5]}, r"bias: found \(5,\), expected \(3000,\)"),
-        ({"bias": np.full(3000, np.nan)}, "bias"),
+        ({"bias": np.full(3000, np.nan)}, r"bias\[0\]: found NaN or infinity"),
         ({"recall": 0}, "recall: found 0, expected a share above 0"),
         ({"recall": 0.9}, "hidden: found none, expected at least two hidden vectors: a recall of 0.9"),
         ({"recall": 0.9, "hidden": HIDDEN[:1]}, "hidden: found 1, expected at least two"),
