@@ -6,7 +6,6 @@ name. `python -m bench pages docs/report/results.jsonl` rewrites them, and a tes
 
 import csv
 import html
-import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -220,6 +219,8 @@ def _anew(found: re.Match[str], path: Path, tables: Mapping[str, Table]) -> str:
 # In order of use; each has a contrast of at least 3 to its background, as WCAG 2 requires of graphics.
 SERIES = ["#0072b2", "#d55e00", "#00835f", "#a8487f", "#8a6a00", "#5b5b5b", "#5a50c8", "#8b1a1a", "#c4008f", "#4a7a00"]
 MARKERS = "os^DPvX<>*"
+# Words of contenders' names, in the order of their colours: the last one in a name decides, so a contender keeps its colour.
+WORDS = ("full", "sampled", "tree", "head", "mixture", "overlapped", "torch", "adaptive", "chunked", "ours")
 SIZE = 7.2, 4.2  # inches
 LOOK: Any = {
     "svg.fonttype": "none",  # text stays text
@@ -247,12 +248,42 @@ def draw(figure: Figure, folder: Path) -> None:
         axes.set(xlabel=figure.x, ylabel=figure.y)
         for name in figure.log:
             getattr(axes, f"set_{name}scale")("log")
-        canvas.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=3)
+            _ticks(getattr(axes, f"{name}axis"), sorted({point["x"] for point in figure.points} if name == "x" else ()))
+        handles, labels = axes.get_legend_handles_labels()
+        columns = 2 if max(map(len, labels)) > 24 else 3
+        canvas.legend(handles, labels, loc="outside lower center", ncols=columns)
         canvas.savefig(path, metadata={"Date": None})
     text = path.read_text()
     text = " ".join(text[text.index("<svg") :].split())
     # Makes element ids unique on one page
     path.write_text(re.sub(r'( id="|url\(#|href="#)', rf"\1{figure.name}-", text) + "\n")
+
+
+def _ticks(axis: Any, values: Sequence[float]) -> None:
+    """Labels a logarithmic axis in plain numbers: at the values, if they are few, else the more densely, the shorter it is."""
+    from matplotlib import ticker
+
+    low, high = axis.get_view_interval()
+    subs = (1,) if high > 1000 * low else (1, 2, 5) if high > 10 * low else range(1, 10)
+    axis.set_major_locator(ticker.FixedLocator(values) if 0 < len(values) <= 6 else ticker.LogLocator(subs=subs))
+    axis.set_major_formatter(ticker.FuncFormatter(_plain))
+    axis.set_minor_formatter(ticker.NullFormatter())
+
+
+def _plain(value: float, _: int) -> str:
+    if value < 1e6:
+        return f"{value:,.6g}"
+    return f"{value / 1e6:.3g} M" if value < 1e9 else f"{value / 1e9:.3g} G"
+
+
+def _styles(names: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """Returns colour and marker of each name: those of its last word in WORDS, or else the last free ones."""
+    found: dict[str, int] = {}
+    for name in names:
+        at = max((at for at, word in enumerate(WORDS) if word in name), default=-1)
+        free = (place for place in reversed(range(len(SERIES))) if place not in found.values())
+        found[name] = at if at >= 0 and at not in found.values() else next(free, 0)
+    return {name: (SERIES[at], MARKERS[at]) for name, at in found.items()}
 
 
 def _series(points: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
@@ -271,10 +302,9 @@ def _interval(points: Sequence[dict[str, Any]]) -> list[list[float]]:
 
 
 def _draw_lines(axes: Any, points: Sequence[dict[str, Any]]) -> None:
-    for (who, some), colour, marker in zip(
-        _series(points).items(), itertools.cycle(SERIES), itertools.cycle(MARKERS), strict=False
-    ):
-        some = sorted(some, key=lambda point: point["x"])
+    series = _series(points)
+    for who, (colour, marker) in _styles([*series]).items():
+        some = sorted(series[who], key=lambda point: point["x"])
         x, y = ([point[name] for point in some] for name in "xy")
         axes.errorbar(x, y, _interval(some), color=colour, marker=marker, markersize=5, label=who)
 
@@ -283,11 +313,11 @@ def _bars(axes: Any, points: Sequence[dict[str, Any]]) -> None:
     """Draws a group of bars at each x, one bar per series."""
     places = list(dict.fromkeys(point["x"] for point in points))
     series = _series(points)
-    width = 0.8 / len(series)
+    width, styles = 0.8 / len(series), _styles([*series])
     for number, (who, some) in enumerate(series.items()):
         at = [places.index(point["x"]) + (number - (len(series) - 1) / 2) * width for point in some]
         heights = [point["y"] for point in some]
-        axes.bar(at, heights, width, yerr=_interval(some), color=SERIES[number % len(SERIES)], label=who)
+        axes.bar(at, heights, width, yerr=_interval(some), color=styles[who][0], label=who)
     axes.set_xticks(range(len(places)), places, rotation=15)
 
 
