@@ -131,20 +131,3 @@ def test_shared_memory_is_passed_over_with_few_conflicts_of_banks(counts):
         found[kernel] = max(record.conflicts, found.get(kernel, 0))
     assert {kernel for kernel, part in found.items() if part > 0} == CONFLICTS.keys()
     assert all(found[kernel] <= most for kernel, most in CONFLICTS.items()), found
-
-
-@pytest.mark.parametrize(
-    ("case", "kernel", "most"),
-    [
-        ("units.step 150-49-150", "step_whole", 3000),
-        ("units.step 150-49-150, momentum", "step_whole_momentum", 4900),
-        ("pvm.tick flat210m", "tick_one", 4000),
-        ("pvm.tick flat210m, momentum", "tick_one_momentum", 5200),
-    ],
-)
-def test_a_unit_issues_no_longer_than_its_copy_takes(counts, case, kernel, most):
-    """On an H200 the copy of such a unit takes 7,440 cycles, twice as many with momentum."""
-    found = counts[case, kernel].issue
-    if not found:
-        pytest.skip("the real nvcc or nvdisasm is missing: pip install -e '.[test]' brings them")
-    assert most / 2 < found <= most

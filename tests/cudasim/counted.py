@@ -5,30 +5,22 @@ those that warps ask for; a cache serves those of `again`, which the launch had 
 that memory moves at least: of each request of a warp, so two requests that share one count it twice, as the way from the L2
 cache does. Passes are those over the banks of shared memory, conflicts those that lanes cause which ask a bank for
 different words; atomics count turns, as many as lanes meet on one address. `in turn` is the longest chain of steps that
-kernels mark, each of which waits for the one before: how often the root of a tree moves. Issue cycles are those in which
-each of four schedulers issues an instruction of a unit of 150-49-150, or of the largest of a PVM: where they take longer
-than the copy of its weights, memory waits.
+kernels mark, each of which waits for the one before: how often the root of a tree moves.
 
 The products of the simulated cuBLAS are not counted, nor are copies.
 """
 
 import argparse
-import struct
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
-from unittest import mock
 
 import numpy as np
 
 from bench.harness.measure import append
-from gpu.runtime import kernels
-from gpu.runtime.array import Array
 from tests import cudasim
 from tests.cudasim import cublas, traffic
 from tests.cudasim.traffic import SECTOR, total
-from tests.gpu import issue, ptxas, sass
 
 UNITS = {
     "150-49-150": ([150] * 4, [49] * 4, [150] * 4),
@@ -36,8 +28,6 @@ UNITS = {
     "too large to hold": ([700], [80], [300]),
     "too large, rows of whole sectors": ([704], [80], [300]),
 }
-# Steps whose instructions are counted in the machine code that the real nvcc makes for sm_90: tests/gpu/issue.py.
-ISSUED = [f"{step}{speeds}" for step in ("units.step 150-49-150", "pvm.tick flat210m") for speeds in ("", ", momentum")]
 RATE, MOMENTUM = 0.01, 0.9
 ROWS, WIDTH, IDS = 1000, 128, 256  # of tables
 TREE = 256  # classes
@@ -206,7 +196,6 @@ class Count(NamedTuple):
     atomics                  turns at addresses
     barriers, warp_barriers  how often blocks met; how often warps did, at __syncwarp
     chain                    marked steps in turn
-    issue                    cycles in which each scheduler issues for the largest block of ISSUED; 0: not known
     """
 
     case: str
@@ -226,7 +215,6 @@ class Count(NamedTuple):
     barriers: int
     warp_barriers: int
     chain: int
-    issue: float
 
 
 def main() -> int:
@@ -251,37 +239,23 @@ def counted() -> Iterator[Count]:
         queue = device.inline("counts", 1)
         for case in cases(device, lambda work, *given: queue.run(work, *given).wait()):
             traffic.forget()
-            with mock.patch.object(kernels, "launch", wraps=kernels.launch) as launch:
-                queue.run(case.step).wait()
-            launches, given = traffic.launches(), {call.args[1]: call.args for call in launch.call_args_list}
+            queue.run(case.step).wait()
+            launches = traffic.launches()
             for kernel in dict.fromkeys(launch.kernel for launch in launches):
-                issue = _issue(device, *given[kernel]) if case.name in ISSUED else 0
-                yield _count(case, kernel, [launch for launch in launches if launch.kernel == kernel], issue)
+                yield _count(case, kernel, [launch for launch in launches if launch.kernel == kernel])
     finally:
         device.close()
-
-
-def _issue(device: Any, launcher: str, name: str, kinds: str, grid: Any, threads: int, *values: Any) -> float:
-    """Cycles in which each scheduler issues for the first block of a launch; 0 where the real nvcc or nvdisasm is missing."""
-    try:
-        tools = ptxas.real_nvcc(), sass.disassembler()
-    except OSError:
-        return 0
-    text = sass.text(Path(launcher).with_suffix(".cu"), "sm_90", *tools)
-    memory = {one.pointer: device.to_host(one).tobytes() for one in values if isinstance(one, Array)}
-    arguments = struct.pack(kinds, *[one.pointer if isinstance(one, Array) else one or 0 for one in values])
-    return issue.instructions(sass.kernels_of(text)[name], sass.tables_of(text, name), arguments, threads, memory) / 4
 
 
 def table(counts: list[Count]) -> str:
     """As Markdown."""
     names = ["step", "kernel", "a", "step at least", "read", "of that again", "written", "in sectors", "full: read"]
-    names += ["written", "passes", "conflicts", "atomics", "barriers", "of warps", "in turn", "issue cycles"]
+    names += ["written", "passes", "conflicts", "atomics", "barriers", "of warps", "in turn"]
     lines = [f"| {' | '.join(names)} |", "|---" * len(names) + "|"]
     for c in counts:
         moved = (f"{number:,.2f}" for number in (c.least, c.read, c.again, c.written, c.sectors))
         full = (_percent(part) for part in (c.read_full, c.written_full))
-        met = (f"{number:,}" for number in (c.atomics, c.barriers, c.warp_barriers, c.chain, round(c.issue)))
+        met = (f"{number:,}" for number in (c.atomics, c.barriers, c.warp_barriers, c.chain))
         cells = c.case, c.kernel, c.unit, *moved, *full, f"{c.passes:,.2f}", _percent(c.conflicts), *met
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
@@ -291,7 +265,7 @@ def _percent(part: float) -> str:
     return f"{100 * part:.1f} %"
 
 
-def _count(case: Case, kernel: str, launches: list[Any], issue: float) -> Count:
+def _count(case: Case, kernel: str, launches: list[Any]) -> Count:
     read, written = total(one.read for one in launches), total(one.written for one in launches)
     shared = total(shared for one in launches for shared in (one.shared_read, one.shared_written))
     return Count(
@@ -312,7 +286,6 @@ def _count(case: Case, kernel: str, launches: list[Any], issue: float) -> Count:
         barriers=sum(one.barriers for one in launches),
         warp_barriers=sum(one.warp_barriers for one in launches),
         chain=sum(one.chain for one in launches),
-        issue=issue,
     )
 
 

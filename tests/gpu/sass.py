@@ -24,7 +24,6 @@ INSTRUCTION = re.compile(r"/\*[0-9a-f]+\*/\s+(@!?U?P\w+\s+)?([A-Z0-9_.]+)\s*(.*?
 LABEL = re.compile(r"^\s*(\.L_\w+):")
 REGISTER = re.compile(r"\bR(\d+)(\.64)?\b")
 WIDTH = re.compile(r"\.(64|128)\b")
-BYTE = re.compile(r"\b0x([0-9a-f]{2})\b")
 ENDS = ("BRA", "EXIT", "RET", "CALL")  # where they have no condition, what follows in the text does not follow in time
 
 
@@ -56,12 +55,6 @@ def text(source: Path, architecture: str, nvcc: str, nvdisasm: str) -> str:
 def code(source: Path, architecture: str, nvcc: str, nvdisasm: str) -> dict[str, list[str]]:
     """The instructions of every kernel of a file."""
     return kernels_of(text(source, architecture, nvcc, nvdisasm))
-
-
-def tables_of(text: str, kernel: str) -> bytes:
-    """The constants that a kernel's jumps read."""
-    _, _, found = text.partition(f"\n.nv.constant2.{kernel}:\n")
-    return bytes(int(byte, 16) for byte in BYTE.findall(found.partition("//-----")[0]))
 
 
 def kernels_of(text: str) -> dict[str, list[str]]:

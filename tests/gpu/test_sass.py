@@ -1,11 +1,9 @@
 """Kernels that wait for memory ask for several numbers before they wait for the first."""
 
-import struct
-
 import pytest
 
 from gpu.runtime import kernels
-from tests.gpu import issue, ptxas, sass
+from tests.gpu import ptxas, sass
 
 ARCHITECTURES = pytest.mark.parametrize(
     "architecture", [pytest.param(ptxas.ARCHITECTURES[0], marks=pytest.mark.slow), "sm_90"]
@@ -61,35 +59,6 @@ def test_a_weight_takes_few_instructions(tools, file, kernel, store, weights, pr
     loops = sass.loops(sass.code(kernels.HERE / file, "sm_90", *tools)[kernel])
     own = [one["all"] for one in loops if (one[store], one["FFMA"]) == (weights, products * weights)]
     assert own and min(own) <= most * weights, loops
-
-
-TURNS = """
-extern "C" __global__ void turns(int *y, int n) {
-    int sum = 0;
-#pragma unroll 1
-    for (int i = threadIdx.x; i < n; i += 32) sum = sum * 3 + i;
-    if (threadIdx.x & 1)
-#pragma unroll 1
-        for (int i = 0; i < y[1]; ++i) sum ^= sum >> i;
-    y[threadIdx.x] = sum;
-}
-"""
-
-
-def test_instructions_are_counted_as_lanes_go(tools, tmp_path):
-    """A loop counts as often as its last lane goes round, one that half of the lanes go round as if all did."""
-    (tmp_path / "turns.cu").write_text(TURNS)
-    text = sass.text(tmp_path / "turns.cu", "sm_90", *tools)
-    lines, tables = sass.kernels_of(text)["turns"], sass.tables_of(text, "turns")
-
-    def count(n, turns=0, threads=32):
-        arguments, memory = struct.pack("Pi", 1 << 40, n), {1 << 40: struct.pack("2i", 0, turns)}
-        return issue.instructions(lines, tables, arguments, threads, memory)
-
-    shared, own = (one["all"] for one in sass.loops(lines)[:2])
-    assert count(64) - count(32) == count(33) - count(32) == shared
-    assert count(32, 9) - count(32, 2) == 7 * own
-    assert count(0, 3, threads=96) == 3 * count(0, 3)
 
 
 @ARCHITECTURES
