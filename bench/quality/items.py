@@ -18,7 +18,7 @@ from hybrid.feeds.ratings import HeldOut, Histories, Split, histories, load, spl
 from hybrid.models.factors import some_users
 from hybrid.train.job import Watched
 
-COMMAND = (sys.executable, "-c", "import sys; from hybrid.cli import main; sys.exit(main())", "train", "factors")
+COMMAND = (sys.executable, "-m", "hybrid", "train", "factors")
 PROTOCOL = "the last item of each user tests, the one before it validates; all items but those taken before are ranked"
 JUDGED = Watched("ndcg@10", lowest=False)
 EPOCHS = 12

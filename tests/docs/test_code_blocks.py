@@ -111,7 +111,7 @@ def _hybrid(command: str, capsys) -> None:
         options.read(shlex.split(command))
         return
     if command.startswith("launch"):  # it becomes another program
-        subprocess.run([sys.executable, "-m", "hybrid.cli", *shlex.split(command)], check=True, capture_output=True)
+        subprocess.run([sys.executable, "-m", "hybrid", *shlex.split(command)], check=True, capture_output=True)
         return
     code = main(shlex.split(command))
     error = capsys.readouterr().err

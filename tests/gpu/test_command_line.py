@@ -18,7 +18,7 @@ def hybrid(*arguments, **environment):
 
     Without the progress bar, and without the note that kernels are compiled: whether it comes depends on who ran before.
     """
-    command = [sys.executable, "-m", "tests.cudasim", sys.executable, "-m", "hybrid.cli", *arguments]
+    command = [sys.executable, "-m", "tests.cudasim", sys.executable, "-m", "hybrid", *arguments]
     done = subprocess.run(command, cwd=ROOT, env=os.environ | environment, capture_output=True, text=True, timeout=120)
     errors = [line for line in done.stderr.replace("\r", "\n").splitlines() if line]
     told = [line for line in errors if "ticks" not in line and "compiling kernels" not in line]

@@ -46,7 +46,7 @@ def whole(net):
 
 
 def started(net, hosts, *words):
-    launch = [sys.executable, "-m", "hybrid.cli", "launch", "--hosts", net.file(hosts), "-n", hosts]
+    launch = [sys.executable, "-m", "hybrid", "launch", "--hosts", net.file(hosts), "-n", hosts]
     return net.start([*launch, *words], ROOT, HYBRID_PATIENCE=str(PATIENCE))
 
 
@@ -61,7 +61,7 @@ def trained(net, hosts, *words):
 
 
 def alone(*words):
-    done = subprocess.run([sys.executable, "-m", "hybrid.cli", *words], cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-m", "hybrid", *words], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 
@@ -139,6 +139,6 @@ def test_a_run_folder_that_one_host_alone_has_is_refused_by_name(net, of_one, tm
 
 def test_a_file_of_no_hosts_is_refused(folder, tmp_path):
     (tmp_path / "none").write_text("# none yet\n")
-    words = [sys.executable, "-m", "hybrid.cli", "launch", "--hosts", tmp_path / "none", "-n", "2", "train", "pvm"]
+    words = [sys.executable, "-m", "hybrid", "launch", "--hosts", tmp_path / "none", "-n", "2", "train", "pvm"]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 2 and "names no hosts, expected one a line: NAME, or NAME:RANKS" in done.stderr

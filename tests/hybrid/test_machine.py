@@ -24,7 +24,7 @@ LIMITS += [("-v", 4_000_000, 5242880, "--trunk attention"), ("-d", 1_300_000, 15
 def test_a_limit_of_memory_below_what_libraries_need_is_refused_by_name(tmp_path, option, kibibytes, least, more):
     """By themselves they hang, end the process or fail to load, as the limit falls."""
     (tmp_path / "text").write_text("some words of a text\n" * 20)
-    command = f"{sys.executable} -m hybrid.cli train language --text text --quiet --out run {more}"
+    command = f"{sys.executable} -m hybrid train language --text text --quiet --out run {more}"
     limited = ["bash", "-c", f"ulimit {option} {kibibytes}; exec {command}"]
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     done = subprocess.run(limited, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)

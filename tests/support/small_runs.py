@@ -65,7 +65,7 @@ def figures(run: Path) -> list[dict]:
 
 def on_ranks(ranks: int, *words: str) -> None:
     """A command on several ranks, which ends well."""
-    code, _, err = ended(started(*words, ranks=ranks, module="hybrid.cli"), limit=240.0)
+    code, _, err = ended(started(*words, ranks=ranks, module="hybrid"), limit=240.0)
     assert code == 0, err
 
 

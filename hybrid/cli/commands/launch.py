@@ -22,7 +22,7 @@ def run(given: argparse.Namespace) -> int:
     """Becomes the mpiexec that starts the ranks: it hands signals on to them, and its exit code is theirs."""
     ranks.check(options.read(given.words), given.ranks)  # errors are reported before there are ranks
     if launched():
-        raise ValueError("launch: ranks were started already; batch systems run python -m mpi4py -m hybrid.cli COMMAND")
+        raise ValueError("launch: ranks were started already; batch systems run python -m mpi4py -m hybrid COMMAND")
     hosts = _hosts(given.hosts) if given.hosts else 1
     most = max(16, 4 * len(affinity())) * hosts
     if given.ranks > most:  # they would fill the memory of the machines
@@ -33,7 +33,7 @@ def run(given: argparse.Namespace) -> int:
     from ...mpi import world
 
     words = ["--quiet"] * given.quiet + ["--debug"] * given.debug + given.words
-    program = world.command(given.ranks, "hybrid.cli", *words, hosts=given.hosts)
+    program = world.command(given.ranks, "hybrid", *words, hosts=given.hosts)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # mpiexec reads stdin, for which a job in the background is stopped
     os.execv(program[0], program)
 

@@ -32,11 +32,11 @@ def offered(tmp_path, monkeypatch):
 
 def training(run, *more, ranks):
     words = ["train", "parted", "--out", str(run), "--device", "cpu", "--threads", "1", *more]
-    return started(*words, ranks=ranks, module="hybrid.cli")
+    return started(*words, ranks=ranks, module="hybrid")
 
 
 def going_on(run, *more, ranks):
-    return started("train", "--resume", str(run), *more, ranks=ranks, module="hybrid.cli")
+    return started("train", "--resume", str(run), *more, ranks=ranks, module="hybrid")
 
 
 def finished(running):
@@ -152,6 +152,6 @@ def test_a_model_is_that_of_one_rank_and_goes_on_on_others(tmp_path, data, kind)
 
 def test_fewer_micro_batches_than_ranks_are_refused_by_name(tmp_path, data):
     words = command("language", data, tmp_path / "run", "--threads", "1")
-    code, _, err = ended(started(*words, ranks=3, module="hybrid.cli"), 120)
+    code, _, err = ended(started(*words, ranks=3, module="hybrid"), 120)
     assert code == 2 and err.count("\n") == 1
     assert "micro_batches: found 2 with 3 ranks, expected 3 at least" in err

@@ -39,7 +39,7 @@ def test_a_rank_starts_no_ranks(monkeypatch, capfd):
 
 def test_it_becomes_the_mpiexec_that_runs_the_command(tmp_path, monkeypatch):
     monkeypatch.setenv("HYBRID_DATA", str(tmp_path))
-    command = [sys.executable, "-m", "hybrid.cli", "launch", "-n", "1", "data", "list"]
+    command = [sys.executable, "-m", "hybrid", "launch", "-n", "1", "data", "list"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "") and f"in {tmp_path}" in done.stdout
 
@@ -47,7 +47,7 @@ def test_it_becomes_the_mpiexec_that_runs_the_command(tmp_path, monkeypatch):
 @pytest.mark.parametrize("words", [["data", "list"], ["train", "pvm", "--steps", "x"]])
 def test_a_mistake_of_all_ranks_is_said_once(words):
     """Where a batch system has started them, which mpiexec stands for."""
-    code, out, err = ended(started(*words, ranks=2, module="hybrid.cli"))
+    code, out, err = ended(started(*words, ranks=2, module="hybrid"))
     assert code == 2 and out == "" and err.count("error: ") == 1
 
 

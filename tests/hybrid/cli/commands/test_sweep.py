@@ -54,7 +54,7 @@ def said(capsys, *arguments):
 
 def begun(folder):
     """The command in another process, once its first trial has begun."""
-    words = [sys.executable, "-m", "hybrid.cli", "sweep", "s.toml", "--out", folder]
+    words = [sys.executable, "-m", "hybrid", "sweep", "s.toml", "--out", folder]
     process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
     while not Path(folder, "trial-001/curve.jsonl").exists() and process.poll() is None:
         time.sleep(0.01)
