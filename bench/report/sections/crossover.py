@@ -118,7 +118,7 @@ def _short(setting: Setting, some: Sequence[Measured]) -> Table:
     rows: list[list[Cell]] = [[V, *(at.get((V, name)) for name in names)] for V in sorted({V for V, _ in at})]
     caption = (
         f"Milliseconds of a training step by number of classes: {PARTS[setting.work]}, d = {WIDTH}, B = {BATCH:,}, "
-        f"{setting.place}. A dash: not run, because it would take over a second or too much memory"
+        f"{setting.place}. A dash: not run, because it was expected to take over a second or too much memory"
     )
     noisy: dict[str, list[str]] = {}
     for one in some:
@@ -227,7 +227,7 @@ def _reached(count: int, some: Sequence[Curve]) -> str:
     parts = []
     for target in targets(some):
         first = _firsts(target, some)
-        parts.append(f"{target:,.0f} first by {', '.join(first)}, within {next(iter(first.values())):.0f} s")
+        parts.append(f"{target:,.0f} first by {', '.join(first)}, after about {next(iter(first.values())):.0f} s")
     return f"**Equal quality, {count:,} classes** ({some[0].clock}): a perplexity of {'; of '.join(parts)}."
 
 

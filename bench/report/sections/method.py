@@ -53,7 +53,7 @@ def _load(timed: Sequence[Record]) -> str:
     busy = sum(load.busy for load in loads)
     return (
         f"During {len(loads)} of the figures other processes took at most {most.others:.2f} of {most.cores} cores, and other "
-        f"guests of the host {most.stolen:.2f}; {busy} figures were measured on a busy machine."
+        f"guests of the host {most.stolen:.2f}; {busy} of them count as measured on a busy machine."
     )
 
 

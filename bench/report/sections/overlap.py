@@ -73,7 +73,8 @@ def _sizes(record: Record) -> str:
     sizes = ", ".join(f"{name.replace('_', '-')} {record['params'][name]:,}" for name in SIZES)
     return (
         f"A language model whose dense stages (trunk) take about as long as its sparse ones (rows, tree): {sizes}. All ways "
-        "produce the same parameters to the byte, which is checked first."
+        "produce the same parameters to the byte, which is checked first. With delay 1 a batch starts on parameters one batch "
+        "old. Share hidden: of the time that overlap can hide. Last column: time of a tick over that of its busiest queue."
     )
 
 
