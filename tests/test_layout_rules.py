@@ -23,6 +23,7 @@ ALONE = {
     "cpu.runtime.cache": "read by tests.mutants without the package",
     "cpu.runtime.machine_code": "set before the first kernel",
     "gpu.runtime.available": "imported by hybrid.backend under its name",
+    "hybrid.__main__": "run by python -m hybrid",
 }
 LANGUAGE_MODEL = """
 import sys

@@ -90,11 +90,10 @@ def measured(records: Iterable[Record]) -> dict[Setting, list[Measured]]:
         if one["work"] in ("crossover.output", "crossover.step"):
             size = Size(*(one["params"][name] for name in Size._fields))
             low, high = one.get("interval") or (None, None)
-            ends = (size.batch / high, size.batch / low) if low and high else (None, None)
+            least, most = (size.batch / high, size.batch / low) if low and high else (None, None)
             setting = Setting(one["work"].split(".")[1], one["device"], one["threads"])
-            found.setdefault(setting, []).append(
-                Measured(one["contender"], size, size.batch / one["value"], *ends, one.get("spread", 0) > NOISY)
-            )
+            seconds, noisy = size.batch / one["value"], one.get("spread", 0) > NOISY
+            found.setdefault(setting, []).append(Measured(one["contender"], size, seconds, least, most, noisy))
     return dict(sorted(found.items(), key=lambda item: (item[0].work, item[0].device != "cpu", -item[0].threads)))
 
 
