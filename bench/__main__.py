@@ -118,6 +118,14 @@ def parser() -> argparse.ArgumentParser:
     return parser
 
 
+def misplaced(given: argparse.Namespace) -> str | None:
+    """Returns why a benchmark does not take one of the given options; None if it takes all."""
+    for option, (owners, _) in OWN.items():
+        if getattr(given, option) and given.name not in owners.split():
+            return f"{given.name} takes no --{option}, which is for {', '.join(owners.split())}"
+    return None
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Runs one benchmark or prints a report; returns the exit code."""
     chosen = parser()
@@ -131,9 +139,8 @@ def main(arguments: list[str] | None = None) -> int:
         chosen.error(f"NAME: found {given.name!r}, expected one of {', '.join([*benchmarks(), *WANTED])}")
     if given.files:
         chosen.error(f"{given.name} takes no files: {' '.join(given.files)}")
-    for option, (owners, _) in OWN.items():
-        if getattr(given, option) and given.name not in owners.split():
-            chosen.error(f"{given.name} takes no --{option}, which is for {', '.join(owners.split())}")
+    if reason := misplaced(given):
+        chosen.error(reason)
     if given.json:
         try:
             open(given.json, "a").close()  # better to fail now than after the measurement

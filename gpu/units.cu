@@ -58,10 +58,10 @@ template <bool WHOLE, bool MANY, int SINK> __device__ __forceinline__ void step(
     const int n = unit.n, h = unit.h, o = unit.o, second = unit.second(), size = unit.size(), from = WHOLE ? 0 : unit.held;
     float *memory = weights + unit.w, *speed = SINK == MOMENTUM ? velocity + unit.w : nullptr;
     if (rates) rate = rates[unit.number];
-    const int skew = -to_sector(memory + from) & 3;  // as in memory, so 16 bytes align
-    float *held = space + skew - from;
+    const int ahead = skew(memory + from);  // as in memory, so 16 bytes align
+    float *held = space + ahead - from;
     const int behind = WHOLE && !MANY ? BEHIND : 0;
-    float *in = space + (skew + size - from), *inner = in + B * n + behind, *out = inner + B * h + behind;
+    float *in = space + (ahead + size - from), *inner = in + B * n + behind, *out = inner + B * h + behind;
     float *inner_delta = out + B * o;
     float *wanted = inner_delta + B * h;
     const Signals s = {in, inner, out, inner_delta, wanted, wanted + B * o};

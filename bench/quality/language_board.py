@@ -11,8 +11,9 @@ import itertools
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -39,7 +40,10 @@ LSTMS = {"LSTM 2 x 256": 256, "LSTM 2 x 650": 650}
 MLP = "MLP"
 ONLY = (*LSTMS, MLP)
 ORDER = 5  # words of a Kneser-Ney gram
-MIXED, SHARES = "perplexity with Kneser-Ney", np.arange(0.0, 1.0, 0.05)  # of Kneser-Ney, chosen on validation data
+MIXED, SHARES = (
+    "perplexity with Kneser-Ney",
+    [part / 20 for part in range(20)],
+)  # of Kneser-Ney, chosen on validation data
 STREAMS, STEPS, CLIP = 40, plugs.STEPS, plugs.CLIP  # 20 streams are slower, and no better
 AVERAGED, EACH = 0.2, 20  # the last part of the steps, every so many of which the average takes the weights
 FIRST: dict[str, Any] = {"lr": 0.005, "rate": 0.5, "dropout": 0.3}  # of Adam; of the output layer's Adagrad
@@ -69,14 +73,21 @@ def run(arguments: Any) -> int:
     return 0
 
 
-class Data(NamedTuple):
-    """Ids of three texts, counts by id of the first; grams: a probability by Kneser-Ney of each word of the other two."""
+@dataclass(frozen=True)
+class Data:
+    """Ids of three texts, and counts by id of the first."""
 
     train: np.ndarray
     valid: np.ndarray
     test: np.ndarray
     counts: np.ndarray
-    grams: Mapping[str, np.ndarray]
+
+    @functools.cached_property
+    def grams(self) -> dict[str, np.ndarray]:
+        """The probability by Kneser-Ney of each word of the texts for validation and test."""
+        words = len(self.counts)
+        model = KneserNey(_windows(self.train, words), words)
+        return {name: model.probabilities(_windows(getattr(self, name), words)) for name in ("valid", "test")}
 
 
 def make(arguments: Any) -> Problem | None:
@@ -106,10 +117,7 @@ def encoded(texts: Sequence[Text]) -> Data:
     """Returns the ids of texts for training, validation and test."""
     vocabulary = Vocabulary.build(texts[0])
     learned, valid, test = (np.asarray(Corpus(text, vocabulary).ids) for text in texts)
-    counts = np.asarray(vocabulary.counts)
-    model = KneserNey(_windows(learned, len(counts)), len(counts))
-    grams = {name: model.probabilities(_windows(ids, len(counts))) for name, ids in (("valid", valid), ("test", test))}
-    return Data(learned, valid, test, counts, grams)
+    return Data(learned, valid, test, np.asarray(vocabulary.counts))
 
 
 # Output layers: called (hidden, target), they return (log-probability of each target, loss).
@@ -233,7 +241,7 @@ def train(
     memory = peak.bytes()
     return Run(
         lambda: _validated(net, average, data),
-        lambda: _figures(net, data.test, data.grams["test"])[0],
+        lambda: _figures(net, data.test, data.grams["test"], [net.share])[0],
         epochs=steps / each,
         seconds=seconds,
         examples=examples,
@@ -296,10 +304,8 @@ def _validated(net: Net, average: Mapping[str, Any], data: Data) -> Figures:
     return figures
 
 
-def _figures(
-    net: Net, ids: np.ndarray, grams: np.ndarray, shares: Sequence[float] | np.ndarray = ()
-) -> tuple[Figures, float]:
-    """Returns perplexities of a text, but for the first word of each stream; the best share of Kneser-Ney, else the net's."""
+def _figures(net: Net, ids: np.ndarray, grams: np.ndarray, shares: Sequence[float]) -> tuple[Figures, float]:
+    """Returns perplexities of a text, but for the first word of each stream, and the best of the shares of Kneser-Ney."""
     net.reset(training=False)
     streams = min(STREAMS, len(ids) // 2)
     with torch.no_grad():
@@ -310,7 +316,7 @@ def _figures(
         return float(np.exp(-np.log((1 - share) * np.exp(own) + share * grams[at]).mean()))
 
     with np.errstate(over="ignore", divide="ignore"):  # of a diverged training
-        best = min(shares, key=mixed) if len(shares) else net.share
+        best = min(shares, key=mixed)
         return finite({"perplexity": float(np.exp(-own.mean())), MIXED: mixed(best)}), best
 
 

@@ -156,9 +156,8 @@ __device__ __forceinline__ void learn_with_speeds(float *matrix, float *speed, c
                                                   int rows, Pace pace)
 {
     constexpr int TOGETHER = 3;  // are asked for before the first is used
-    const auto place = [](const void *at) { return (int)(reinterpret_cast<unsigned long long>(at) >> 2) & 3; };
     const int size = rows * n;
-    const int begin = n > BEHIND && place(matrix) == place(speed) ? min(-place(speed) & 3, size) : size;
+    const int begin = n > BEHIND && skew(matrix) == skew(speed) ? min(-skew(speed) & 3, size) : size;
     const int end = size - (size - begin) % 4, stride = 4 * blockDim.x, rows_on = stride / n, columns_on = stride % n;
     for (int k = threadIdx.x; k < begin + size - end; k += blockDim.x) {
         const int at = k < begin ? k : end + k - begin;

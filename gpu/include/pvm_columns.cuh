@@ -12,9 +12,6 @@
 constexpr int CHUNKS = 6;  // of 32 columns, in registers at most
 constexpr int KEPT = 2;  // chunks of 32 columns of a matrix that stays, at most
 
-// How many floats lie between a multiple of 16 bytes and `memory`.
-__device__ __forceinline__ int skew(const float *memory) { return (int)(reinterpret_cast<unsigned long long>(memory) >> 2) & 3; }
-
 // The threads of a block begin to copy a run of floats; it lies at to + skew(memory), where `to` is at a multiple of 16 bytes.
 __device__ __forceinline__ void copy_run(float *to, const float *memory, int count)
 {

@@ -9,6 +9,9 @@ __device__ __forceinline__ int lane() { return threadIdx.x & 31; }
 __device__ __forceinline__ int warp() { return threadIdx.x >> 5; }
 __device__ __forceinline__ int warps() { return blockDim.x >> 5; }
 
+// How many floats lie between a multiple of 16 bytes and `memory`.
+__device__ __forceinline__ int skew(const float *memory) { return (int)(reinterpret_cast<unsigned long long>(memory) >> 2) & 3; }
+
 // A number that a lambda takes as a template argument.
 template <int N> struct Count {
     static constexpr int value = N;

@@ -44,15 +44,14 @@ def test_every_output_layer_learns_the_circle(asked, capsys):
     assert all(mixed[0] <= own[0] for own, mixed in zip(figures[::2], figures[1::2], strict=True))
 
 
-def test_a_mixture_pairs_each_word_with_its_own_probability(asked, monkeypatch):
+def test_a_mixture_pairs_each_word_with_its_own_probability(asked):
     """With the whole share, the mixture is Kneser-Ney alone, but for the first word of each stream."""
     data = data_of(asked)
     net = board.Net(data.counts, 8, board.LAYERS["tree"], board.FIRST)
-    monkeypatch.setattr(net, "share", 1.0)
     grams = np.linspace(0.1, 0.9, len(data.test))
     left = len(grams) // 4 * 4
     expected = grams[:left].reshape(4, -1)[:, 1:]
-    found, _ = board._figures(net, data.test, grams)
+    found, _ = board._figures(net, data.test, grams, [1.0])
     assert found[board.MIXED] == pytest.approx(np.exp(-np.log(expected).mean()))
 
 

@@ -38,8 +38,8 @@ def disassembler() -> str:
 
 
 @functools.cache
-def text(source: Path, architecture: str, nvcc: str, nvdisasm: str) -> str:
-    """A file as nvdisasm writes it; what was compiled is kept, as units.cu alone takes half a minute."""
+def code(source: Path, architecture: str, nvcc: str, nvdisasm: str) -> dict[str, list[str]]:
+    """The instructions of every kernel of a file; what was compiled is kept, as units.cu alone takes half a minute."""
     kept = ptxas.kept(nvcc, source, architecture).with_suffix(".cubin")
     if not kept.exists():
         kept.parent.mkdir(parents=True, exist_ok=True)
@@ -48,13 +48,7 @@ def text(source: Path, architecture: str, nvcc: str, nvdisasm: str) -> str:
         part = kept.with_suffix(f".{os.getpid()}")
         ptxas.compiled(nvcc, source, architecture, part)
         os.replace(part, kept)
-    return ptxas.run(nvdisasm, str(kept))
-
-
-@functools.cache
-def code(source: Path, architecture: str, nvcc: str, nvdisasm: str) -> dict[str, list[str]]:
-    """The instructions of every kernel of a file."""
-    return kernels_of(text(source, architecture, nvcc, nvdisasm))
+    return kernels_of(ptxas.run(nvdisasm, str(kept)))
 
 
 def kernels_of(text: str) -> dict[str, list[str]]:

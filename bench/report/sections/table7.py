@@ -27,20 +27,8 @@ OPENING = (
     "Published figures are from {source}, measured on an {cpu} and GPUs of the time. Tools of that paper were timed in "
     "different ways, so its figures show the progress of hardware and software, not which program is faster."
 )
-HEADER = [
-    *(
-        "net",
-        "parameters",
-        "batch",
-        "who",
-        "where",
-        "threads",
-        "seconds",
-        "lowest of 95 %",
-        "highest of 95 %",
-        "source",
-    ),
-]
+SIZE = ["net", "parameters", "batch"]
+HEADER = [*SIZE, "who", "where", "threads", "seconds", "lowest of 95 %", "highest of 95 %", "source"]
 
 
 def section(records: Sequence[Record]) -> Section:
@@ -51,13 +39,15 @@ def section(records: Sequence[Record]) -> Section:
     if not nets:
         return Section(title, [opening], gaps=["No network of Table 7 has been measured."])
     found = [[one for one in mine if (one["work"], one["params"]["net"]) == net] for net in nets]
-    short, every = _short(found), [row for some in found for row in _rows(some)]
+    short, rows = _short(found), [_rows(some) for some in found]
     caption = "Every measured and published figure, seconds a mini-batch"
-    tables = [short, Table("table7-all", caption, HEADER, every, COMMAND)]
-    figures = [_figure(some) for some in found if beside(some[0])]
-    gains = [row[-1] for row in short.rows if isinstance(row[-1], float)]
-    told = f"{min(gains):.2f} to {max(gains):.2f}" if gains else ""
-    abstract = f"Networks of Shi et al. (2016) train {told} times as fast as in PyTorch." if told else ""
+    tables = [short, Table("table7-all", caption, HEADER, [row for some in rows for row in some], COMMAND)]
+    figures = [_figure(own) for some, own in zip(found, rows, strict=True) if beside(some[0])]
+    abstract = ""
+    if gains := [row[-1] for row in short.rows if isinstance(row[-1], float)]:
+        abstract = (
+            f"Networks of Shi et al. (2016) train {min(gains):.2f} to {max(gains):.2f} times as fast as in PyTorch."
+        )
     return Section(title, [opening], figures, tables, abstract=abstract)
 
 
@@ -69,11 +59,10 @@ def _short(found: Sequence[Sequence[Record]]) -> Table:
         best = {who: max((one["value"] for one in some if one["who"] == who), default=None) for who in names}
         rivals = [value for who, value in best.items() if who != "ours" and value]
         gain = best["ours"] / max(rivals) if rivals and best.get("ours") else None
-        params = some[0]["params"]
         seconds = [1 / value if value else None for value in best.values()]
-        rows.append([params["net"], params["parameters"], params["batch"], *seconds, gain])
+        rows.append([*(some[0]["params"][name] for name in SIZE), *seconds, gain])
     caption = f"Seconds a mini-batch, at the best number of threads. FCN-S with a tree: {OWN}"
-    return Table("table7", caption, ["net", "parameters", "batch", *names, "speed-up"], rows, COMMAND)
+    return Table("table7", caption, [*SIZE, *names, "speed-up"], rows, COMMAND)
 
 
 def ours(record: Record) -> bool:
@@ -97,8 +86,7 @@ def beside(record: Record) -> dict[str, Any]:
 
 def _rows(records: Sequence[Record]) -> list[list[Cell]]:
     """Returns our rows, the peers', then the published ones, of one network."""
-    params = records[0]["params"]
-    net = [params["net"], params["parameters"], params["batch"]]
+    net = [records[0]["params"][name] for name in SIZE]
     found: list[list[Cell]] = []
     for one in records:
         low, high = (1 / end for end in reversed(one["interval"])) if one.get("interval") else (None, None)
@@ -116,15 +104,15 @@ def _rows(records: Sequence[Record]) -> list[list[Cell]]:
     return found
 
 
-def _figure(records: Sequence[Record]) -> Figure:
-    """Plots the CPU over threads, with the published figures."""
-    rows = [dict(zip(HEADER, row, strict=True)) for row in _rows(records)]
+def _figure(own: Sequence[Sequence[Cell]]) -> Figure:
+    """Plots the rows of one network on a CPU over threads, with the published figures."""
+    rows = [dict(zip(HEADER, row, strict=True)) for row in own]
     points: list[dict[str, Any]] = [
         {"who": row["who"], "x": row["threads"], "y": row["seconds"]}
         | {"low": row["lowest of 95 %"], "high": row["highest of 95 %"]}
         for row in rows
         if row["threads"]
     ]
-    net = records[0]["params"]["net"]
+    net = str(rows[0]["net"])
     caption = f"{net}: seconds a mini-batch on a CPU; those of 2016 are published"
     return Figure(f"table7-{net.lower()}", caption, "table7-all", points, "threads", "seconds a mini-batch")

@@ -49,13 +49,12 @@ def _abstract(size: int, plain: Sequence[Record]) -> str:
 def _table(steps: Sequence[Record]) -> Table:
     """Tabulates a row per size, batch and momentum, and a column per contender."""
     names = list(dict.fromkeys(one["who"] for one in steps))
+    cases: dict[tuple[int, int, float], dict[str, Record]] = {}
+    for one in steps:
+        key = one["parameters"], one["params"]["batch"], one["params"]["momentum"]
+        cases.setdefault(key, {})[one["who"]] = one
     rows: list[list[Cell]] = []
-    for key in dict.fromkeys((one["parameters"], one["params"]["batch"], one["params"]["momentum"]) for one in steps):
-        case = {
-            one["who"]: one
-            for one in steps
-            if key == (one["parameters"], one["params"]["batch"], one["params"]["momentum"])
-        }
+    for key, case in cases.items():
         rates = [case[who]["value"] / 1e9 if who in case else None for who in names]
         rows.append([*key, *rates, case["ours"]["bandwidth_share"] if "ours" in case else None])
     header = ["parameters", "batch", "momentum", *names, "share of bandwidth, ours"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.__main__ import OWN, benchmarks, parser
+from bench.__main__ import benchmarks, misplaced, parser
 from bench.report.section import NEEDS, found_sections, found_steps
 from bench.report.sections import crossover
 from bench.report.sections.crossover import NEAR, Curve, curves, targets
@@ -30,8 +30,7 @@ def test_steps_are_commands_that_exist():
     for _, step in found_steps():
         for command in filter(None, (step.command, step.quick)):
             given = parser().parse_args(command)
-            assert given.name in benchmarks()
-            assert all(given.name in owners.split() for name, (owners, _) in OWN.items() if getattr(given, name))
+            assert given.name in benchmarks() and misplaced(given) is None
         assert set(step.needs) <= NEEDS.keys()
 
 
