@@ -32,11 +32,11 @@ class Neighbours:
     """Nearest-row search in vectors (V, D), float32 or float64; rows may be modified between queries, see `changed`.
 
     metric     "angular": cosine scores; "dot": dot products; higher is nearer
-    index      "annoy": a forest of trees; "hnsw", "voyager", "usearch": a graph of near rows; "faiss": cells around centres;
+    index      "annoy": a forest of trees; "hnsw", "voyager": a graph of near rows; "faiss": cells around centres;
                "exact": all rows are scored. "auto": tries the installed ones on these vectors with several sizes and efforts,
                and selects the fastest that reaches the recall; exact search if none is faster. The choice is printed on
-               stderr and kept as `choice`. Each is an extra: pip install "hybrid-engine[voyager]", [usearch], [faiss],
-               [annoy], [hnswlib]. Without annoy, "annoy" falls back to "exact" with a note
+               stderr and kept as `choice`. Each is an extra: pip install "hybrid-engine[voyager]", [faiss], [annoy],
+               [hnswlib]. Without annoy, "annoy" falls back to "exact" with a note
     recall     auto: the target fraction of the k nearest; None: 0.95
     k          auto: number of neighbours
     queries    auto: (B, D) sample queries: up to 256 select, the others measure the choice; None: some rows with noise

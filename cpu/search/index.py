@@ -23,8 +23,7 @@ NO_ROWS = np.empty(0, np.int32)
 
 Sizes = Sequence[tuple[str, int]]
 SIZES = (
-    ("faiss", 128), ("faiss", 512), ("hnsw", 8), ("hnsw", 16), ("usearch", 16), ("voyager", 8), ("voyager", 16), ("annoy", 40),
-    ("hnsw", 32),
+    ("faiss", 128), ("faiss", 512), ("hnsw", 8), ("hnsw", 16), ("voyager", 8), ("voyager", 16), ("annoy", 40), ("hnsw", 32),
 )  # fmt: skip
 SAMPLE = 10_000  # rows of the first trials
 FINAL = 2  # kinds and sizes then tried on all rows, if one of them reaches the recall

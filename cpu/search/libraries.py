@@ -1,8 +1,8 @@
 """Libraries that find near rows without scoring all of them, behind one contract: see Index.
 
-Annoy       a forest: Bernhardsson 2013, https://github.com/spotify/annoy
-hnswlib, Voyager, usearch  a graph: Malkov and Yashunin 2016, arXiv:1603.09320
-FAISS       cells around centres, of which the nearest are searched: Jegou et al. 2011; Douze et al. 2024, arXiv:2401.08281
+Annoy             a forest: Bernhardsson 2013, https://github.com/spotify/annoy
+hnswlib, Voyager  a graph: Malkov and Yashunin 2016, arXiv:1603.09320
+FAISS             cells around centres, the nearest of which are searched: Jegou et al. 2011; Douze et al., arXiv:2401.08281
 
 None of them validates widths, or that numbers are finite. They are built and queried without the GIL.
 """
@@ -184,39 +184,6 @@ class VoyagerGraph(Index):
         return cls(voyager.Index.load(path))
 
 
-class UsearchGraph(Index):
-    """usearch's graph, which takes no seed: it always draws the same levels."""
-
-    @classmethod
-    def build(cls, vectors: Array, metric: str, size: int, seed: int, threads: int) -> "UsearchGraph":
-        """Builds a graph with `size` links per row."""
-        from usearch.index import Index as Usearch
-
-        kind = {"metric": "ip" if metric == "dot" else "cos", "dtype": "f32"}
-        index = Usearch(ndim=vectors.shape[1], connectivity=size, expansion_add=BUILD_SEARCH, **kind)
-        index.add(np.arange(len(vectors), dtype=np.uint64), vectors.astype(np.float32, copy=False), threads=threads)
-        return cls(index)
-
-    def propose(self, hidden: Array, most: int, effort: int) -> Array:
-        """Returns the nearest rows of a graph search that keeps `effort` candidates."""
-        proposed, reached = np.full((len(hidden), most), -1, np.int32), min(most, len(self._index))
-        if len(hidden):
-            self._index.expansion_search = max(effort, reached)
-            queries = hidden.astype(np.float32, copy=False)
-            near = self._index.search(queries, reached, threads=numba.get_num_threads())
-            proposed[:, : near.keys.shape[-1]] = near.keys  # for a single query, those that were reached
-            if len(hidden) > 1:
-                proposed[np.arange(most) >= near.counts[:, None].astype(np.int64)] = -1
-        return proposed
-
-    @classmethod
-    def load(cls, path: str, metric: str, width: int) -> "UsearchGraph":
-        """Loads an index, see Index."""
-        from usearch.index import Index as Usearch
-
-        return cls(Usearch.restore(path))
-
-
 class Cells(Index):
     """FAISS's cells of rows around k-means centres (IndexIVFFlat), searched by dot product; angles use unit rows."""
 
@@ -293,7 +260,6 @@ LIBRARIES = {
     "annoy": Library("annoy", '"hybrid-engine[annoy]", with a C++ compiler', Forest, "{} trees, search {:,}"),
     "hnsw": Library("hnswlib", '"hybrid-engine[hnswlib]"', Graph, "{} links, effort {:,}"),
     "voyager": Library("voyager", '"hybrid-engine[voyager]"', VoyagerGraph, "{} links, effort {:,}"),
-    "usearch": Library("usearch", '"hybrid-engine[usearch]"', UsearchGraph, "{} links, effort {:,}"),
     "faiss": Library("faiss", '"hybrid-engine[faiss]"', Cells, "cells of {} rows, {:,} searched"),
 }
 KINDS = (*LIBRARIES, "exact", "auto")

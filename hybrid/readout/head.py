@@ -8,7 +8,6 @@ from typing import Any, Unpack
 import numpy as np
 
 from .. import check, sparse
-from ..fast_head import FastHead
 from ..schedule.guards import Held
 from ..schedule.schedule import Buffers, Copies, Stage
 from ..schedule.slot import Slot
@@ -129,11 +128,6 @@ class HeadReadout(Base):
         self._tail = sparse.kept(below, self.optimiser, self.biased)
         self._top_place, self._top_loss = Place(self.backend.device), np.empty(self.batch, np.float32)
         self._prepare()
-
-    @staticmethod
-    def from_weights(weights: np.ndarray, bias: Any = None, **settings: Any) -> FastHead:
-        """Returns an exact top-k search for a trained softmax, by bounds on clusters: see FastHead."""
-        return FastHead(weights, bias, **settings)
 
     def _prepare(self) -> None:
         """Sets the attributes derived from slots, again after a checkpoint has filled them."""

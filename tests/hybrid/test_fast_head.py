@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from hybrid import FastHead, HeadReadout
+from hybrid import FastHead
 from tests.support.neighbours import clustered, nearest
 
 WEIGHTS, HIDDEN = clustered(3000, 24), clustered(80, 24, seed=1)
@@ -11,8 +11,8 @@ WITH_BIAS = np.column_stack([WEIGHTS, BIAS]), np.column_stack([HIDDEN, np.ones(8
 
 
 def test_the_likeliest_of_given_weights_are_exact():
-    head = HeadReadout.from_weights(WEIGHTS, BIAS, k=7, hidden=HIDDEN)
-    assert isinstance(head, FastHead) and head.worth.recall == head.worth.agreement == 1 and 0 < head.worth.read <= 1
+    head = FastHead(WEIGHTS, BIAS, k=7, hidden=HIDDEN)
+    assert head.worth.recall == head.worth.agreement == 1 and 0 < head.worth.read <= 1
     ids, logits = head.best(HIDDEN)
     truth, right = nearest(*WITH_BIAS, 7, "dot")
     np.testing.assert_array_equal(ids, truth)

@@ -29,7 +29,6 @@ OPTIONAL = {
     "tensorboardX": ("for --tensorboard", "tensorboard"),
     "hnswlib": ('for the index "hnsw"', "hnswlib"),
     "voyager": ('for the index "voyager"', "voyager"),
-    "usearch": ('for the index "usearch"', "usearch"),
     "faiss-cpu": ('for the index "faiss"', "faiss"),
     "optuna": ("for hybrid sweep", "sweep"),
     "mpi4py": ("for hybrid launch", "mpi"),
