@@ -251,7 +251,7 @@ def made_by(threads: int) -> dict[str, Any]:
 
 def environment() -> dict[str, Any]:
     """Returns processor, cores, operating system and the versions of packages that the figures depend on."""
-    packages = ("numpy", "scipy", "numba", "annoy", "hnswlib", "pycuda", "torch", "jax", "gensim", "fasttext-wheel")
+    packages = ("numpy", "scipy", "numba", "annoy", "hnswlib", "pycuda", "torch", "gensim", "fasttext-wheel")
     versions = {}
     for package in packages:
         try:

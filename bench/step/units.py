@@ -1,4 +1,4 @@
-"""The fused online step of collections of small MLPs, 10 M to 1 G parameters, against PyTorch and JAX.
+"""The fused online step of collections of small MLPs, 10 M to 1 G parameters, against PyTorch.
 
 Units are 150-49-150, as in Piekniewski's video model. PyTorch's step is bmm with a manual backward, also compiled.
 """
@@ -6,9 +6,7 @@ Units are 150-49-150, as in Piekniewski's video model. PyTorch's step is bmm wit
 import functools
 import gc
 import itertools
-import os
 import statistics
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -36,7 +34,6 @@ def run(arguments) -> None:
     batches, sizes = ((1, 8), (12 * 12,)) if arguments.quick else (BATCHES, UNITS)
     machine = bandwidth(64 if arguments.quick else 1024, arguments.threads)
     for batch in batches:
-        blas = gemm(batch, arguments.threads)
         cases = itertools.product(sizes, (0.0, MOMENTUM)) if batch == 1 else ((units, 0.0) for units in sizes[:3])
         for units, momentum in cases:
             layout = equal(units)
@@ -46,39 +43,20 @@ def run(arguments) -> None:
                 continue
             problem = Problem(layout, batch, momentum)
             works = [ours(problem, arguments.threads), *_rivals(problem, arguments.threads)]
-            _, small, *records = measure([machine, blas, *works], arguments.repeat)
-            reached = machine.amount / statistics.median(machine.samples)
+            _, *records = measure([machine, *works], arguments.repeat)
             for work, record in zip(works, records, strict=True):
                 record["bandwidth_share"] = problem.share(work, machine)
-                record["gemm_share"] = problem.operations / record["seconds"] / small["value"]
                 record["parameters"] = problem.parameters
             show(records)
-            print(_bound(problem, records[0], reached, small["value"]), flush=True)
             append(arguments.json, records)
             del problem, works
             gc.collect()  # before the next weights are allocated
 
 
 def _rivals(problem: "Problem", threads: int) -> list[Work]:
-    """Returns the installed peers: torch.compile, slow to compile, at one size; JAX, which holds gradients, not at 1 G."""
-    found = []
-    if peer("torch"):
-        kinds = ("bmm", "compile") if problem.units == UNITS[2] else ("bmm",)
-        found += [torch_rival(problem, threads, kind) for kind in kinds]
-    if problem.units < UNITS[-1] and jax_available():
-        found.append(jax_rival(problem, threads))
-    return found
-
-
-def _bound(problem: "Problem", ours: dict, bandwidth: float, peak: float) -> str:
-    """Returns one line that compares our figure with its bound."""
-    rate = problem.operations / ours["seconds"] / 1e9
-    bound = "memory" if ours["bandwidth_share"] > 0.6 else "arithmetic"
-    return (
-        f"  {ours['value'] / 1e9:.2f} G parameters/s at {problem.counted} bytes each = {ours['bandwidth_share']:.0%} of the "
-        f"{bandwidth / 1e9:.1f} GB/s that read-modify-write reaches; {rate:.0f} GFLOP/s = {ours['gemm_share']:.0%} of the "
-        f"{peak / 1e9:.0f} that a BLAS reaches on small matrices: bound by {bound}"
-    )
+    """Returns the steps of PyTorch if it is installed: torch.compile, slow to compile, at one size."""
+    kinds = ("bmm", "compile") if problem.units == UNITS[2] else ("bmm",)
+    return [torch_rival(problem, threads, kind) for kind in kinds] if peer("torch") else []
 
 
 def equal(units: int, sizes: tuple[int, int, int] = SIZES) -> UnitLayout:
@@ -97,8 +75,6 @@ class Problem:
         self.units, self.parameters = len(layout.inputs), int(layout.w_at[-1])
         self.counted = 16 if momentum else 8  # bytes a parameter: each number is read and written once
         self.moved = float(self.counted * self.parameters)
-        # a weight takes 2 B operations forward, 2 B for its gradient, and one of the second layer 2 B more for the error
-        self.operations = (4 * self.parameters + 2 * int((layout.outputs * layout.hidden).sum())) * batch
         rng = np.random.default_rng(SEED)
         self.x = rng.random((batch, int(layout.x_at[-1])), dtype=np.float32)
         self.target = rng.random((batch, int(layout.y_at[-1])), dtype=np.float32)
@@ -301,56 +277,7 @@ def torch_rival(problem: Problem, threads: int, kind: str) -> Work:
     return problem.work(f"torch {torch.__version__} {kind}", made.step, made.check, threads)
 
 
-def jax_available() -> bool:
-    """True if JAX is installed; sets it to the CPU before it is imported."""
-    os.environ.setdefault("JAX_PLATFORMS", "cpu")
-    return peer("jax") is not None
-
-
-def jax_rival(problem: Problem, threads: int) -> Work:
-    """Returns a rival with a loss of one unit, its gradient by `vmap` over all, jitted, in donated buffers.
-
-    JAX keeps its initial thread count: the first rival of a process determines it.
-    """
-    os.environ["NPROC"] = str(threads)  # read when the first array is created
-    jax = peer("jax")
-    jnp = jax.numpy
-    momentum = problem.momentum
-
-    def loss(parts, x, target):
-        first, first_bias, second, second_bias = parts
-        hidden = jax.nn.sigmoid(x @ first.T + first_bias)
-        y = jax.nn.sigmoid(hidden @ second.T + second_bias)
-        return jnp.sum((y - target) ** 2) / 2
-
-    def step(parts, speeds, x, target):
-        slopes = jax.grad(loss)(parts, x, target)
-        if not momentum:
-            return tuple(part - RATE * slope for part, slope in zip(parts, slopes, strict=True)), speeds
-        speeds = tuple(momentum * speed - RATE * slope for speed, slope in zip(speeds, slopes, strict=True))
-        return tuple(part + speed for part, speed in zip(parts, speeds, strict=True)), speeds
-
-    layout, velocity = problem.layout, problem.velocity()
-    parts = tuple(jnp.array(part) for part in padded(layout, problem.weights()))  # copies: NumPy's are not donated
-    speeds = () if velocity is None else tuple(jnp.array(part) for part in padded(layout, velocity, 0.0))
-    signals = [jnp.array(by_unit(problem.x, layout.x_at)), jnp.array(by_unit(problem.target, layout.y_at, 0.5))]
-    learn = jax.jit(jax.vmap(step), donate_argnums=(0, 1))
-    kept: list[Any] = [parts, speeds]
-    del parts, speeds
-
-    def run():
-        kept[:] = learn(*kept, *signals)
-        jax.block_until_ready(kept)
-
-    def check():
-        problem.check(
-            *(unpadded(problem, [np.asarray(part[problem.sample]) for part in some]) for some in kept if some)
-        )
-
-    return problem.work(f"jax {jax.__version__} vmap", run, check, threads)
-
-
-# Ceilings of a machine: memory bandwidth, and the rate of a BLAS on small matrices.
+# The ceiling of a machine: memory bandwidth
 
 
 def bandwidth(megabytes: int, threads: int) -> Work:
@@ -364,34 +291,3 @@ def bandwidth(megabytes: int, threads: int) -> Work:
 
     work = functools.partial(Work, threads=threads, warm=0, own_clock=True)
     return work("units.bandwidth", "machine", {}, moved, "bytes/s", seconds, lambda: None)
-
-
-def gemm(batch: int, threads: int) -> Work:
-    """Returns the rate of SciPy's BLAS on small matrices in the core's cache, one after another: the best of four shapes.
-
-    Three are products of the step; one thread is timed, and multiplied by the number of threads.
-    """
-    import numba
-
-    from cpu.vectors.blas import gemm as product
-
-    @numba.njit
-    def again(out, a, b, times):
-        for _ in range(times):
-            product(out, a, b, 1, 0)
-
-    shapes = ((OUTPUTS, HIDDEN, batch), (HIDDEN, INPUTS, batch), (batch, HIDDEN, OUTPUTS), (64, 64, 64))
-    rng, operations = np.random.default_rng(SEED), 4e8
-    given = [[rng.random(size, dtype=np.float32) for size in ((m, n), (m, k), (k, n))] for m, n, k in shapes]
-
-    def seconds():
-        taken = []
-        for (m, n, k), arrays in zip(shapes, given, strict=True):
-            times = int(operations / (2 * m * n * k))
-            start = time.perf_counter()
-            again(*arrays, times)
-            taken.append((time.perf_counter() - start) * operations / (2 * m * n * k * times))
-        return min(taken)
-
-    work = functools.partial(Work, threads=threads, warm=1, own_clock=True)
-    return work("units.gemm", "machine", {}, threads * operations, "FLOP/s", seconds, lambda: None)
