@@ -73,7 +73,7 @@ def main() -> None:
         trunk = TorchTrunk(net, feed.width, HIDDEN, optimiser=torch.optim.Adam(net.parameters(), lr=0.002), threads=1)
         engine = Engine(Inputs(feed.width), trunk, TreeReadout(CLASSES, HIDDEN, tree="balanced", optimiser=SGD(0.1)))
         before, _ = engine.evaluate(unseen), list(engine.run(feed))
-        print(f"{name:<8} {engine.size:,} learned numbers: {before:.2f} -> {engine.evaluate(unseen):.2f}")
+        print(f"{name:<8} {engine.size:,} parameters: {before:.2f} -> {engine.evaluate(unseen):.2f}")
 
 
 if __name__ == "__main__":

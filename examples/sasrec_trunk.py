@@ -66,7 +66,9 @@ def main() -> None:
     print(
         f"{len(parts.train.users):,} users, {feed.classes:,} items; loss {np.mean(losses[:size]):.2f} in the first epoch,"
     )
-    print(f"{np.mean(losses[-size:]):.2f} in the last, {np.mean(losses[-size:]) / np.mean(losses[:size]):.0%} of it\n")
+    print(
+        f"{np.mean(losses[-size:]):.2f} in the last, {np.mean(losses[-size:]) / np.mean(losses[:size]):.0%} of the first\n"
+    )
 
     seen, last = parts.seen, parts.test
     ids, at = feed.question([seen.item[seen.at[user] : seen.at[user + 1]] for user in last.user])

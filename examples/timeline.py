@@ -50,7 +50,7 @@ def main() -> None:
     print("\nqueue       busy")
     for queue, seconds in facts["queues"].items():
         print(f"{queue:<10}  {seconds / wall:4.0%}")
-    print(f"\nof the time that could be hidden behind the busiest queue, {facts['overlap']:.0%} was")
+    print(f"\noverlap hid {facts['overlap']:.0%} of the time that it could hide")
 
     out = Path(arguments.out)
     out.mkdir(parents=True, exist_ok=True)

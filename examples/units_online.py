@@ -1,7 +1,7 @@
 """Train thousands of small MLPs online, each with its own weights, in one call a step.
 
 Every unit listens to a signal of its own, two sines of frequencies that nobody told it, and learns after every step to
-predict the next value from the last eight. Units of 2, 4, 8 and 16 hidden numbers stand side by side. You see the mean
+predict the next value from the last eight. Units of the hidden widths 2, 4, 8 and 16 learn side by side. You see the mean
 absolute error fall, by size of the units, beside that of repeating the last value; then how many weights moved a second.
 
     python examples/units_online.py --units 8000 --device cuda:0
@@ -14,7 +14,7 @@ import numpy as np
 
 from hybrid import Units
 
-SEEN, SIZES = 8, (2, 4, 8, 16)  # values that a unit sees; hidden numbers of the units
+SEEN, SIZES = 8, (2, 4, 8, 16)  # values that a unit sees; hidden widths
 ROWS = 5  # of the table
 
 
@@ -39,7 +39,7 @@ def main() -> None:
     window = np.stack([signal(step) for step in range(SEEN)], axis=1)  # (count, SEEN)
     error, repeating, spent = np.zeros(count), 0.0, 0.0
     print(
-        f"{count:,} units, {weights:,} weights, on {units.backend.name}\n\nmean |error| of the next value, by hidden numbers"
+        f"{count:,} units, {weights:,} weights, on {units.backend.name}\n\nmean |error| of the next value, by hidden width"
     )
     print("    steps  " + "".join(f"{size:>8}" for size in SIZES) + "  repeating the last value")
     every = max(arguments.steps // ROWS, 1)

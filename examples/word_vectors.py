@@ -52,7 +52,7 @@ def main() -> None:
         pass
 
     learned = Vectors(vocabulary.words, engine.embedding.table)
-    print(f"{len(feed.corpus):,} tokens, {len(vocabulary):,} words, {engine.size:,} numbers learned\n")
+    print(f"{len(feed.corpus):,} tokens, {len(vocabulary):,} words, {engine.size:,} parameters\n")
     print("word      nearest")
     for word in arguments.words.split(","):
         print(f"{word:<8}  {', '.join(near for near, _ in learned.most_similar(word, topn=5))}")

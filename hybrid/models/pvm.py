@@ -384,11 +384,11 @@ def report_of(model: PVM, facts: Mapping[str, Any], rate: float, latest: Latest)
 
 
 def warning(report: Mapping[str, Any], dead: float) -> str | None:
-    """Returns a warning if most hidden numbers are dead and predictions are worse than the last frame; otherwise None."""
+    """Returns a warning if most hidden activations are dead and predictions are worse than the last frame; otherwise None."""
     if dead <= 0.5 or (report["prediction_to_last_frame"] or 0) <= 1:
         return None
     return (
-        f"{100 * dead:.0f} % of the hidden numbers are dead, and the prediction is worse than the last frame: the"
+        f"{100 * dead:.0f} % of the hidden activations are dead, and the prediction is worse than the last frame: the"
         " rates are too high, or the video stands still; lower those of `schedule` in the configuration"
     )
 

@@ -38,7 +38,7 @@ T = TypeVar("T", "Config", "Readout")
 class Readout:
     """Small MLPs that map hidden vectors to a heatmap; their error does not reach the units. All fields are in docs/pvm.md.
 
-    That of a "tile" sees all units with its patch in their receptive field; that of a "unit" has 2 h hidden numbers for its h.
+    That of a "tile" sees all units with its patch in their receptive field; that of a "unit" has twice its unit's hidden width.
     """
 
     kind: str = "tile"

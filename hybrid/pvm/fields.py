@@ -1,4 +1,4 @@
-"""The learned parameters of a unit: its matrices, and the receptive fields of its hidden numbers in the frame."""
+"""The learned parameters of a unit: its matrices, and the receptive fields of its hidden activations in the frame."""
 
 from typing import Any, NamedTuple
 
@@ -19,10 +19,10 @@ NAMES = {
 
 
 class Field(NamedTuple):
-    """The receptive fields of the hidden numbers of one unit.
+    """The receptive fields of the hidden activations of one unit.
 
     row, column  origin, in the frame, of the region that reaches the unit
-    weights      (hidden numbers, rows, columns, channels) float64, of that region; 0 for pixels that do not reach the unit
+    weights      (hidden activations, rows, columns, channels) float64, of that region; 0 for pixels that do not reach the unit
     """
 
     row: int
@@ -48,7 +48,7 @@ def matrices(layout: TapeLayout, config: Config, flat: np.ndarray) -> dict[str, 
 
 
 class Projection:
-    """The linear back-projection of hidden numbers to the frame, through the weights of all units in between.
+    """The linear back-projection of hidden activations to the frame, through the weights of all units in between.
 
     It gives the derivative of a hidden number's pre-activation with respect to each pixel of a frame, which climbs one layer
     per tick. In layer 0 of simple units these are the input weights of the frame (times 0.8 with `squeeze`). Above, they are
@@ -69,7 +69,7 @@ class Projection:
         self._share = np.array([shares[name] for name in config.features]) * (0.8 if config.squeeze else 1.0)
 
     def field(self, unit: int) -> Field:
-        """Returns the fields of a unit: those of the pre-activations of its hidden numbers."""
+        """Returns the fields of a unit: those of the pre-activations of its hidden activations."""
         layout, layer = self.layout, self.wiring.layer
         size, h = self._pixels + int(layout.hidden.sum()), int(layout.hidden[unit])
         world, met = np.zeros((h, size)), np.zeros(size, bool)

@@ -1,4 +1,4 @@
-"""Statistics of a model on its video: prediction errors, and dead hidden numbers."""
+"""Statistics of a model on its video: prediction errors, and dead hidden activations."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -70,7 +70,7 @@ def compared(figures: Mapping[str, Any]) -> str:
 
 
 def dead_share(frames: Collection[Sequence[np.ndarray]], config: Config) -> float:
-    """Returns the share of dead hidden numbers of a stream; frames are `StepResult.hidden`. 0 for fewer than two frames."""
+    """Returns the share of dead hidden activations of a stream; frames are `StepResult.hidden`. 0 for fewer than two frames."""
     if len(frames) < 2:
         return 0.0
     low, high = bounds(config)
@@ -79,5 +79,5 @@ def dead_share(frames: Collection[Sequence[np.ndarray]], config: Config) -> floa
 
 
 def bounds(config: Config) -> tuple[float, float]:
-    """Returns the range of published hidden numbers."""
+    """Returns the range of published hidden activations."""
     return (-1.0, 1.0) if config.activation == "tanh" and config.publish == "raw" else (0.0, 1.0)

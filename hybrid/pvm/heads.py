@@ -1,7 +1,7 @@
-"""Readouts: small MLPs that learn heatmaps of a labelled object from hidden numbers of the units.
+"""Readouts: small MLPs that learn heatmaps of a labelled object from hidden activations of the units.
 
 Their errors do not reach the units. A "tile" readout belongs to a patch of the frame, and its input is every unit with that
-patch in its receptive field; all tiles form one heatmap. A "unit" readout belongs to a unit, whose hidden numbers are its
+patch in its receptive field; all tiles form one heatmap. A "unit" readout belongs to a unit, whose hidden activations are its
 input; they form a heatmap per layer.
 """
 
@@ -68,7 +68,7 @@ class Heads:
         self._loss = device.empty(len(self.layout.inputs), self.dtype)
 
     def forward(self, tape: Any) -> Any:
-        """Returns the outputs for the hidden numbers on the tape (B, T): (B, Y), the readouts concatenated."""
+        """Returns the outputs for the hidden activations on the tape (B, T): (B, Y), the readouts concatenated."""
         self._collect(self._x, tape, self._places)
         self._kernels.forward(self._y, self._hidden, self._plan, self.weights, self._x, self.activation)
         return self._y

@@ -45,7 +45,7 @@ class Latest:
         self.pair = pair
 
     def dead(self) -> float:
-        """Returns the share of hidden numbers that were dead in the last complete ticks."""
+        """Returns the share of hidden activations that were dead in the last complete ticks."""
         return dead_share(self._recent, self.config)
 
     def views(self) -> dict[str, panel.View]:

@@ -47,7 +47,7 @@ class StepResult(NamedTuple):
     error       (L,) float64: for each layer the mean |error| of the units' predictions of this frame, in input scale (squeezed,
                 if configured)
     prediction  (B, rows, columns, channels) in 0..1: the next frame
-    hidden      L arrays (B, units of the layer, hidden numbers): the published values of each layer
+    hidden      L arrays (B, units of the layer, hidden activations): the published values of each layer
     heatmaps    (B, rows, columns) each, in 0..1: one of tile readouts, one per layer of unit readouts; [] without readouts
     examples    frames that it learned from: one per stream
 
@@ -376,7 +376,7 @@ class PVM(Runner[StepResult]):
         return own | {f"{name} velocity": array for name, array in velocity.items()}
 
     def receptive_field(self, layer: int, unit: int) -> fields.Field:
-        """Returns the receptive fields of a unit's hidden numbers in the frame, see `fields.Projection`.
+        """Returns the receptive fields of a unit's hidden activations in the frame, see `fields.Projection`.
 
         unit  its number within the layer, as in `StepResult.hidden[layer]`
         """
@@ -528,7 +528,7 @@ def refuse_more(source: object, config: Config, held: int) -> None:
     """Raises ValueError if a configuration needs more numbers than were saved with it, before anything is allocated."""
     published = sum(prod(grid) * size for grid, size in zip(config.grids, config.hidden, strict=True))
     if published + prod(config.frame) > held:
-        raise ValueError(f"{source}: declares {published} hidden numbers, but holds {held} numbers; it was altered")
+        raise ValueError(f"{source}: declares {published} hidden activations, but holds {held} numbers; it was altered")
 
 
 def fewest(config: Config) -> int:

@@ -1,4 +1,4 @@
-"""Pictures of frames, predictions and hidden numbers, single and side by side. All are (rows, columns, 3) uint8."""
+"""Pictures of frames, predictions and hidden activations, single and side by side. All are (rows, columns, 3) uint8."""
 
 import io
 import math

@@ -172,7 +172,7 @@ class Pipeline:
         self.backend.pvm.tick(now, self.plan, past, learning, gathering, self.activation, first, last)
 
     def _read(self, slot: FrameSlot) -> None:
-        """Runs the readouts on the units' hidden numbers of this frame, or on those of the previous tick."""
+        """Runs the readouts on the units' hidden activations of this frame, or on those of the previous tick."""
         assert self.readouts
         tape = self._read_tape(slot)
         rate = slot.readout_rate if slot.supervised else 0.0

@@ -78,7 +78,7 @@ class FrameInput(NamedTuple):
 
 
 class SlotSizes(NamedTuple):
-    """The sizes of a slot: B streams of F frame numbers, U units, heatmaps of Y and H hidden numbers, parts of a prediction.
+    """The sizes of a slot: B streams of F frame values, U units, heatmaps of Y, H hidden activations, parts of a prediction.
 
     own  if ranks partition the units, those of this rank: u units, P numbers of the predicted frame, h hidden ones
     """

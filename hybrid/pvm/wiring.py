@@ -18,10 +18,10 @@ class Wiring(NamedTuple):
 
     layer        (U,) int32, ascending from 0
     row, column  (U,) int32: the unit's position in its layer's grid
-    hidden       (U,) int32: hidden numbers, which a unit publishes
+    hidden       (U,) int32: hidden activations, which a unit publishes
     patch        U: the part of the frame that the unit predicts, (row, column, rows, columns); None: it has a signal
-    signal       U x int32: units whose hidden numbers it predicts, in the order of its input
-    context      U x int32: units whose hidden numbers are only input, in the order of its input; may repeat
+    signal       U x int32: units whose hidden activations it predicts, in the order of its input
+    context      U x int32: units whose hidden activations are only input, in the order of its input; may repeat
     feedback     U x bool, one for each context unit: True from above, False from the same layer
     grids        rows and columns of each layer
     frame        rows, columns, channels

@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 SMALL = {  # options that make an example quick, what it prints, and the files that it writes under --out
     "gpu_placement": (["--epochs", "1"], ["all on the CPU", "crosses in a tick"], []),
-    "image_trunk": (["--ticks", "60"], ["alexnet  6,", "resnet   6,", "learned numbers: 11.57 -> "], []),
+    "image_trunk": (["--ticks", "60"], ["alexnet  6,", "resnet   6,", "parameters: 11.57 -> "], []),
     "many_labels": (["--labels", "20", "--number", "400"], ["label tree", "one against the rest"], []),
     "next_item": ([], ["among ten recommended", "after comedy 3"], []),
     "own_text": (["--text", "book.txt", "--epochs", "1", "--ask", "word3 word4"], ["perplexity", "word3 word4"], []),

@@ -31,7 +31,7 @@ def add(pvm: Parser) -> None:
     actions: Any = pvm.add_subparsers(dest="action", required=True, metavar="ACTION")
     _watch(actions.add_parser("watch", help="write a film: frame, prediction, difference, hidden maps, heatmap"))
     _dream(actions.add_parser("dream", help="write a film of a model that sees what it predicts"))
-    _fields(actions.add_parser("fields", help="draw what the hidden numbers of a layer look at in the frame"))
+    _fields(actions.add_parser("fields", help="draw what the hidden activations of a layer look at in the frame"))
     _compare(actions.add_parser("compare", help="two runs on the same video, frozen: a table and a picture"))
     _import(actions.add_parser("import", help="make a run of a checkpoint of the CUDA original, Sim_*.zip"))
     configs = actions.add_parser("configs", help="list the configurations that come with the package")

@@ -172,7 +172,7 @@ def _config(members: Members) -> tuple[Config, list[str], float]:
     config = dataclasses.replace(config, activation="rational" if asked else "logistic")
     # A model so large that even counting its weights takes long is refused first.
     units = _whole("pvm/specs.pkl: units", sum(map(prod, config.grids)), 1, MOST_UNITS)
-    _whole("pvm/specs.pkl: hidden numbers of a unit", config.hidden[0], 1, MOST_NUMBERS)
+    _whole("pvm/specs.pkl: hidden activations of a unit", config.hidden[0], 1, MOST_NUMBERS)
     _whole("pvm/specs.pkl: numbers of a patch", prod(config.block) * config.channels, 1, MOST_NUMBERS)
     beside, top = (2 * int(config.lateral_radius) + 1) ** 2, prod(config.grids[-1])
     links = units * (beside + 2 * config.fan_in**4 + top)  # an upper bound

@@ -32,7 +32,7 @@ def still(config, **settings):
 
 
 def sums(model, unit):
-    """What goes into the activations of a unit's hidden numbers, from the tape of the last tick."""
+    """What goes into the activations of a unit's hidden activations, from the tape of the last tick."""
     at = int(model.layout.hidden_at[unit])
     a = model.fetch()[f"tape_{(model.tick - 1) % (model.layout.steps + 1)}"][0, at : at + model.layout.hidden[unit]]
     if model.config.activation == "tanh":
@@ -130,7 +130,7 @@ def test_what_is_published_by_its_range_is_stretched_by_it():
 @pytest.mark.parametrize(
     ("unit", "shapes"),
     [
-        # a frame of 2 pixels, one unit of 3 hidden numbers that listens to itself: features 4, context 3, outputs 4
+        # a frame of 2 pixels, one unit of 3 hidden activations that listens to itself: features 4, context 3, outputs 4
         ("simple", {"hidden": (3, 7), "prediction": (4, 3)}),
         (
             "complex_residual",

@@ -73,7 +73,7 @@ def test_a_pvm_that_tells_of_more_than_it_holds_takes_no_memory(tmp_path, data, 
     run = tmp_path / "run"
     assert main(command("pvm", data, run)) == 0
     altered(run, lambda facts: facts["pvm"]["config"].update(grids=[[10**5, 10**5], [2, 2], [1, 1]]))
-    with pytest.raises(ValueError, match=r"run: declares \d+ hidden numbers, but holds \d+"):
+    with pytest.raises(ValueError, match=r"run: declares \d+ hidden activations, but holds \d+"):
         PVM.load(run)
 
 
