@@ -62,13 +62,9 @@ def main() -> None:
     rows = Embedding(feed.rows, WIDTH, spread=0.2, optimiser=SGD(0.2))
     engine = Engine(rows, trunk, FullReadout(feed.counts, WIDTH, batch=feed.batch, optimiser=SGD(0.01)))
     losses = [tick.loss for tick in engine.run(feed)]
-    size = feed.ticks_per_epoch
-    print(
-        f"{len(parts.train.users):,} users, {feed.classes:,} items; loss {np.mean(losses[:size]):.2f} in the first epoch,"
-    )
-    print(
-        f"{np.mean(losses[-size:]):.2f} in the last, {np.mean(losses[-size:]) / np.mean(losses[:size]):.0%} of the first\n"
-    )
+    first, last = (np.mean(part) for part in np.split(losses, [feed.ticks_per_epoch, -feed.ticks_per_epoch])[::2])
+    print(f"{len(parts.train.users):,} users, {feed.classes:,} items; loss {first:.2f} in the first epoch,")
+    print(f"{last:.2f} in the last, {last / first:.0%} of the first\n")
 
     seen, last = parts.seen, parts.test
     ids, at = feed.question([seen.item[seen.at[user] : seen.at[user + 1]] for user in last.user])

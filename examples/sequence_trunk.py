@@ -58,10 +58,7 @@ def main() -> None:
     train, valid = (Corpus(part, vocabulary) for part in parts[:2])
     feed = SequenceFeed(train, length=LENGTH, epochs=arguments.epochs, running=True)
     held_out = SequenceFeed(valid, length=LENGTH, running=True, seed=None)
-    print(
-        f"{len(train):,} words to learn from, {len(vocabulary):,} different; perplexity of {len(valid):,} others, first"
-    )
-    print("before training, then after each epoch:")
+    print(f"{len(train):,} words to learn from, {len(vocabulary):,} different; perplexity of {len(valid):,} others:")
     for name in arguments.nets.split(","):
         torch.manual_seed(0)
         net = NETS[name]()

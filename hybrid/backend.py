@@ -35,7 +35,7 @@ class Backend:
             raise AttributeError(f"a backend has no attribute {name!r}")
         if not self._has(name):
             offered = ", ".join(filter(self._has, KERNELS))
-            raise ValueError(f'device: "{self.name}" has no kernels for {name}, only for {offered}; use --device cpu')
+            raise ValueError(f'device: "{self.name}" has no kernels for {name}, only for {offered}; use "cpu"')
         module = self.__dict__[name] = importlib.import_module(f"{self._package}.{name}")
         return module
 
@@ -62,7 +62,7 @@ def choose(device: str | None = None) -> Backend:
         raise ValueError(f'device: found "{device}", expected "auto", "cpu", "cuda:N", "cuda:N+tf32" or "cuda:N+bf16"')
     reason = why_no_gpu()
     if reason:
-        raise ValueError(f'device: "{device}" cannot be used: {reason}; use --device cpu')
+        raise ValueError(f'device: "{device}" cannot be used: {reason}; use "cpu"')
     ordinal, devices = int(named[1]), importlib.import_module("gpu.runtime.available").devices() if turn else 0
     return _gpu(device, (ordinal + turn) % devices if ordinal < devices else ordinal, named[2] or "fp32")
 

@@ -27,6 +27,7 @@ def whole(name: str, value: Any, low: int, high: int | None = None) -> int:
 
 def number(name: str, value: Any, low: float) -> float:
     """Returns `value` as a float; ValueError unless it is at least `low` and finite in float32, as kernels take it."""
+    value = value[()] if isinstance(value, np.ndarray) and not value.ndim else value
     fits = isinstance(value, int | float | np.number) and not isinstance(value, bool)
     if not fits or not low <= value <= FLOAT32:
         raise ValueError(f"{name}: found {value!r}, expected a finite number of at least {low}, in float32")

@@ -151,6 +151,14 @@ class Neighbours:
             return measured(self._live, np.asarray(hidden), k)
 
 
+SETTINGS = {
+    "annoy": ("trees", "search"),
+    "hnsw": ("links", "effort"),
+    "voyager": ("links", "effort"),
+    "faiss": ("effort",),
+}
+
+
 def checked(settings: dict[str, Any]) -> dict[str, Any]:
     """Returns the settings of an index with their whole numbers as ints; ValueError for others."""
     wholes = (name for name in ("trees", "search", "links", "effort", "k", "threads") if name in settings)
@@ -165,6 +173,9 @@ def live(vectors: np.ndarray, *, index: str, **settings: Any) -> Any:
     from cpu.search.libraries import there
     from cpu.search.neighbours import Neighbours
 
+    for name in settings.keys() & {"trees", "search", "links", "effort"}:
+        if name not in SETTINGS.get(index, ()):
+            raise ValueError(f'{name}: not used by index "{index}"; leave it out')
     if index != "annoy" or there("annoy"):
         return Neighbours(vectors, index=index, **settings)
     made = Neighbours(vectors, index="exact", **settings)
@@ -175,6 +186,8 @@ def live(vectors: np.ndarray, *, index: str, **settings: Any) -> Any:
 
 def measured(live: Any, hidden: np.ndarray, k: int) -> Found:
     """Measures recall and speed of a cpu.search.neighbours.Neighbours on queries (B, D)."""
+    if not len(hidden):
+        raise ValueError("hidden: found no query, expected at least 1")
     k = min(k, len(live.vectors))
     seconds, exact_seconds, recall = live.measured(hidden[:ASKED], k)
     return Found(k, recall, 1 / seconds, 1 / exact_seconds)

@@ -205,7 +205,7 @@ class Units:
 
         For losses other than that of `step`. Outputs are recomputed, so backward passes may follow each other.
         """
-        flat, upstream = self._examples("x", x), self._examples("target", gradient)
+        flat, upstream = self._examples("x", x), self._examples("target", gradient, "gradient")
         if len(flat) != len(upstream):
             raise ValueError(f"gradient: found {len(upstream)} examples, expected {len(flat)}, as x has")
         moving = None if rate is None else check.number("rate", rate, 0)
@@ -257,10 +257,10 @@ class Units:
         sizes = {name: getattr(self.layout, name) for name in SIZES}
         return sizes | {"activation": np.array(self.activation), "momentum": np.array(self.momentum)}
 
-    def _examples(self, name: str, values: ArrayLike) -> np.ndarray:
-        """Returns checked, flat values, (B, X) or (B, Y) float32."""
-        one = self._one[name]
-        return _numbers(name, values, one, batch=True).reshape(-1, int(np.prod(one)))
+    def _examples(self, like: str, values: ArrayLike, name: str | None = None) -> np.ndarray:
+        """Returns checked, flat values in the shape of x or target, (B, X) or (B, Y) float32; name: for messages."""
+        one = self._one[like]
+        return _numbers(name or like, values, one, batch=True).reshape(-1, int(np.prod(one)))
 
     def _shaped(self, name: str, flat: np.ndarray, x: ArrayLike) -> np.ndarray:
         """Returns the values in the user's shape, with a batch axis if x has one."""

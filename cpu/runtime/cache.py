@@ -93,6 +93,7 @@ def _undamaged(read: Callable[[], Any]) -> Any:
 @contextlib.contextmanager
 def _turn(folder: str) -> Iterator[None]:
     """A context that holds an exclusive lock of this folder; without lock support it does not block."""
+    os.makedirs(folder, exist_ok=True)  # another process may have emptied the cache
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         with contextlib.suppress(OSError):  # a file system without locks

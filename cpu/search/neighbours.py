@@ -26,7 +26,7 @@ from cpu.search import index as indexes
 from cpu.search.index import Choice
 from cpu.search.libraries import KINDS, Index
 
-FORMAT = 1  # version of a saved index's metadata
+FORMAT = 2  # version of a saved index's metadata
 METRICS = ("angular", "dot")
 RECALL = 0.95
 # Measured on word vectors of width 128 (CBOW on WikiText-2, 28,911 rows), k = 10, 2 threads, default settings, recall 0.975:
@@ -91,7 +91,7 @@ class Neighbours:
         if not table or not vectors.flags.c_contiguous:
             raise ValueError(
                 f"vectors: found {kind}, expected a C-contiguous array (V, D) of float32 or float64; "
-                "numpy.ascontiguousarray(vectors, dtype=numpy.float32) makes a copy, which no longer learns"
+                "numpy.ascontiguousarray(vectors, dtype=numpy.float32) makes a copy"
             )
         self.vectors, self.metric, self.index, self.wanted, self.k = vectors, metric, index, recall, k
         self.size, self._effort = {"annoy": (trees, search), "faiss": (CELL, effort)}.get(index, (links, effort))
@@ -178,20 +178,18 @@ class Neighbours:
         with self._lock:
             index, changed, choice, effort = self._index, int(self._changed.sum()), self.choice, self._effort
         if index is None or changed:
-            state = (
-                f"{changed} rows that have changed since it was built"
-                if index
-                else "none, so that all rows are searched"
-            )
-            raise ValueError(
-                f"index: found {state}, expected one of the rows as they are; build() makes it so, where one pays"
-            )
+            if index:
+                raise ValueError(
+                    f"index: found {changed} rows that have changed since it was built; call build() first"
+                )
+            raise ValueError("index: found none, as search is exact; name an index, with exact_below=0 for few vectors")
         kind = choice.kind if choice else self.index
         facts = {"format": FORMAT, "kind": kind, "metric": self.metric, "effort": effort, "of": _print(self.vectors)}
         facts |= {"choice": choice._asdict() if choice else None}
         parts = path + ".part", path + ".json.part"  # files are replaced as a whole, even if the process ends meanwhile
         try:
             index.save(parts[0])
+            facts["file"] = _sum(parts[0])
             with open(parts[1], "w", encoding="utf-8") as file:
                 json.dump(facts, file)
             os.replace(parts[0], path)
@@ -218,10 +216,14 @@ class Neighbours:
             if found not in expected:
                 what = "an index of other rows" if name == "of" else f"{name} {found!r}"
                 remedy = (
-                    "build() makes an index of these" if name == "of" else f"expected {' or '.join(map(str, expected))}"
+                    "Neighbours(vectors) builds one" if name == "of" else f"expected {' or '.join(map(str, expected))}"
                 )
                 raise ValueError(f"{path}: found {what}; {remedy}")
         libraries.check(facts["kind"])
+        if _sum(path) != facts["file"]:  # a library may crash on such a file
+            raise ValueError(
+                f"{path}: found a file that has changed since it was saved, expected it whole; copy it again"
+            )
         index = libraries.LIBRARIES[facts["kind"]].form.load(path, self.metric, self.vectors.shape[1])
         choice = facts["choice"] and Choice(**facts["choice"] | {"tried": tuple(facts["choice"]["tried"])})
         with self._beginning:
@@ -280,6 +282,15 @@ class Neighbours:
 def _print(vectors: Array) -> str:
     """Returns a fingerprint of a table."""
     return f"{vectors.dtype} {vectors.shape[0]} x {vectors.shape[1]} {zlib.crc32(vectors.data):08x}"
+
+
+def _sum(path: str) -> int:
+    """Returns the checksum of a file."""
+    total = 0
+    with open(path, "rb") as file:
+        while part := file.read(2**20):
+            total = zlib.crc32(part, total)
+    return total
 
 
 def _refuse(name: str, rows: Array, width: int) -> None:

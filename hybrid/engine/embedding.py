@@ -44,8 +44,9 @@ class Embedding:
         seed: int = 0,
         backend: Any = None,
     ):
-        self.rows, self.width = check.whole("rows", rows, 1, 2**31 - 1), check.whole("width", width, 1, 2**31 - 1)
-        self.per_example = check.whole("per_example", per_example, 1, (2**31 - 1) // self.width)
+        self.rows = check.whole("rows", rows, 1, 2**31 - 1)
+        self.per_example = check.whole("per_example", per_example, 1, 2**31 - 1)
+        self.width = check.whole("width", width, 1, (2**31 - 1) // self.per_example)
         self.outputs = self.width * self.per_example  # numbers per example in x
         self.bags = None if bags is None else check.choice("bags", bags, BAGS)
         if bags and per_example != 1:

@@ -112,7 +112,7 @@ class Engine(Runner[Tick]):
             raise ValueError(f"feed: has {width(feed)} numbers an example, the engine takes {self.embedding.dense}")
         if feed.rows > self.embedding.rows:
             remedy = "; embedding.add_rows makes more" if self.embedding.rows else ""
-            raise ValueError(f"feed: has ids up to {feed.rows}, the embedding {self.embedding.rows} rows{remedy}")
+            raise ValueError(f"feed: has ids up to {feed.rows - 1}, the embedding {self.embedding.rows} rows{remedy}")
         if feed.batch % self.whole:
             batch = f"feed: has batches of {feed.batch}"
             raise ValueError(f"{batch}, expected a multiple of {self.whole}, the trunk's sequence")
@@ -148,7 +148,7 @@ class Engine(Runner[Tick]):
 
     def _explain(self, failure: BaseException) -> None:
         if isinstance(failure, FloatingPointError):
-            raise FloatingPointError(f"tick {self.tick}: {failure}; the rates may be too high") from None
+            raise FloatingPointError(f"tick {self.tick}: {failure}") from None
 
     def _leave(self) -> None:
         assert self.cores
@@ -217,6 +217,8 @@ class Engine(Runner[Tick]):
         rows: Any = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Returns the k most likely classes per example: ids and log-probabilities, both (B, k), most likely first.
+
+        A NeighbourReadout returns logits instead of log-probabilities.
 
         ids, bag_at, values, x, rows  see `hidden`
         exclude                       scipy.sparse CSR (B, V): classes to skip per example; see Readout.best

@@ -31,6 +31,7 @@ ITEM = ("item", "itemid", "iid", "movie", "movieid", "product", "productid")
 TIME = ("timestamp", "time", "unixtime", "date", "datetime")
 TYPED = re.compile(r":(token|float)(_seq)?$")  # suffixes of the names in the header of a RecBole .inter
 USERS = re.compile(r"(?:1,2|1)-")  # columns of a file with one line per user
+ONE_FIELD = ""  # the separator of a line without one
 MISSING = ("None", "nan", "NaT", "<NA>")  # spellings of missing values, including those of pandas
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -71,7 +72,7 @@ def load(path: str | Path, columns: Sequence[str] | None = None) -> Ratings:
     """Reads a file of ratings.
 
     path     MovieLens' u.data or ratings.dat; a text table such as RecBole's .inter, separated by tabs, semicolons, commas, ::
-             or blanks as its first line shows; a text with one line per user; or a Parquet file,
+             or blanks as its first line with several fields shows; a text with one line per user; or a Parquet file,
              by pyarrow
     columns  columns of a table for user, item and, if present, time and weight: header names, or numbers from 1, for example
              ("who", "what") or (1, 2, 4, 3), with "" for no time. None: the usual names in the header, such as user, userId,
@@ -79,8 +80,8 @@ def load(path: str | Path, columns: Sequence[str] | None = None) -> Ratings:
              user, then the user's items in order; ("1-",): each line holds only items, and its number is the user's name
 
     Times are numbers, or ISO 8601 dates. Other columns are ignored. Tables are read piecewise. Raises OSError for an unreadable
-    file. Raises ValueError for a row that is too short or too long, with its line number, for columns that cannot be
-    identified, and for fewer than two items.
+    file. Raises ValueError for a row that is too short or too long, with its line number, and for columns that cannot be
+    identified.
     """
     path = Path(path)
     files.expect_file(path)
@@ -92,8 +93,6 @@ def load(path: str | Path, columns: Sequence[str] | None = None) -> Ratings:
         ratings = _gathered(_of_text(path, columns))
         if not len(ratings.user):
             raise ValueError(f"{path}: no ratings; expected one a line")
-    if len(ratings.items) < 2:
-        raise ValueError(f"{path}: {len(ratings.items)} different items; expected at least 2")
     return ratings
 
 
@@ -187,6 +186,7 @@ def _names(kind: str, values: np.ndarray, before: int) -> list[str]:
     """Returns the values as names; ValueError for a missing one."""
     names = []
     for at, value in enumerate(values.tolist()):
+        value = value.decode() if isinstance(value, bytes) else value  # Parquet without the mark of UTF-8
         name = "" if isinstance(value, list | tuple | dict | np.ndarray) else str(value).strip()
         if not name or (name in MISSING and not isinstance(value, str)):
             raise ValueError(f"{kind}[{before + at}]: found {value!r}, expected a name or number")
@@ -199,6 +199,7 @@ def _times(name: str, values: np.ndarray, before: int) -> list[Moment]:
     if values.dtype.kind not in "iufM":
         raise ValueError(f"{name}: found {values.dtype}, expected numbers or datetime64")
     bad = np.isnat(values) if values.dtype.kind == "M" else ~np.isfinite(values)
+    bad |= values >= 2**63 if values.dtype.kind == "u" else False
     if bad.any():
         raise ValueError(f"{name}[{before + bad.argmax()}]: found {values[bad.argmax()]}, expected a time")
     times: list[Moment] = (values.view(np.int64) if values.dtype.kind == "M" else values).tolist()
@@ -323,7 +324,7 @@ def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
     """Yields the line number and the fields of every nonempty line."""
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
-            separator = _separator(file.readline())
+            separator = next((found for line in file if (found := _separator(line)) != ONE_FIELD), ",")
             file.seek(0)
             if separator in ("::", None):
                 for line, text in enumerate(file, 1):
@@ -335,16 +336,18 @@ def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
     except UnicodeDecodeError as error:
         raise ValueError(f"{path}: not UTF-8 ({error.reason}); expected text or Parquet") from None
     except csv.Error as error:
-        raise ValueError(f"{path}, line {reader.line_num}: {error}; expected a CSV table") from None
+        raise ValueError(
+            f"{path}, line {reader.line_num}: {error}; expected a CSV table, with quotes in pairs"
+        ) from None
 
 
-def _separator(first: str) -> str | None:
-    """Returns the field separator of the first line; None: blanks."""
-    if "::" in first or "\t" in first:
-        return "::" if "::" in first else "\t"
-    if ";" in first or "," in first:
-        return ";" if first.count(";") > first.count(",") else ","
-    return None if len(first.split()) > 1 else ","
+def _separator(line: str) -> str | None:
+    """Returns the field separator of a line; None: blanks."""
+    if "::" in line or "\t" in line:
+        return "::" if "::" in line else "\t"
+    if ";" in line or "," in line:
+        return ";" if line.count(";") > line.count(",") else ","
+    return None if len(line.split()) > 1 else ONE_FIELD
 
 
 def _reader(text: str) -> Callable[[str], Moment]:
@@ -361,11 +364,12 @@ def _reader(text: str) -> Callable[[str], Moment]:
 
 
 def _number(text: str) -> Moment:
+    value: Moment
     try:
-        return int(text)
+        value = int(text)
     except ValueError:
         value = float(text)
-    if not np.isfinite(value):
+    if not -(2**63) <= value < 2**63:
         raise ValueError
     return value
 
@@ -437,10 +441,14 @@ def _column_names(frame: Any) -> list[str]:
 
 
 def _as_moments(values: np.ndarray) -> np.ndarray:
-    """Returns times as numbers or datetime64; objects (Python or pandas dates, ISO 8601 texts) become datetime64 in UTC.
-    Other values are unchanged, and rejected on use.
+    """Returns times as numbers or datetime64: texts as in files, objects (Python or pandas dates, ISO 8601 texts) as datetime64
+    in UTC. Other values are unchanged, and rejected on use.
     """
     if values.dtype.kind not in "OUT":
+        return values
+    if values.size and isinstance(values[0], str) and _reader(values[0]) is _number:
+        with contextlib.suppress(TypeError, ValueError):
+            return np.array([_number(text) for text in values.tolist()])
         return values
     with warnings.catch_warnings(), contextlib.suppress(TypeError, ValueError):
         warnings.simplefilter("ignore", UserWarning)  # of zones, which NumPy converts to UTC

@@ -132,7 +132,9 @@ def _decoded(path: str | Path, advance: Callable[[int], Any]) -> Iterator[str]:
         while True:
             piece = file.read(PIECE)
             if (zero := piece.find(b"\0")) >= 0:  # /dev/zero, for example, never ends
-                raise ValueError(f"{path}: a zero byte at byte {at + zero}: a binary file; expected UTF-8 text")
+                raise ValueError(
+                    f"{path}: a zero byte at byte {at + zero}: a binary file; expected UTF-8 text; gunzip or iconv it first"
+                )
             at += len(piece)
             try:
                 yield decoder.decode(piece, not piece)
@@ -181,10 +183,14 @@ class Corpus:
     def __init__(self, text: Iterable[Sequence[str]], vocabulary: Vocabulary):
         if isinstance(text, str):
             raise ValueError(f"text: found {text[:40]!r}, expected sentences; Text([...]) cuts strings into words")
-        encoded = [ids for tokens in text if len(ids := vocabulary.encode(tokens))]
+        encoded, words = [], 0
+        for tokens in text:
+            words += len(tokens)
+            if len(ids := vocabulary.encode(tokens)):
+                encoded.append(ids)
         if not encoded:
-            source = getattr(text, "source", "text")
-            raise ValueError(f"{source}: none of its words is in the vocabulary; expected a text in the same language")
+            reason = "none of its words is in the vocabulary; expected a text in the same language"
+            raise ValueError(f"{getattr(text, 'source', 'text')}: {reason if words else 'found no words'}")
         self.ids = np.concatenate(encoded)
         self.at = np.cumsum([0, *map(len, encoded)])
         self.vocabulary = vocabulary

@@ -75,7 +75,7 @@ class Vocabulary:
         if len(kept) < 2:
             words = "1 word occurs" if kept else "0 words occur"
             often = "once" if min_count == 1 else f"{min_count} times"
-            remedy = "give it more text" if min_count == 1 else "lower --min-count"
+            remedy = "give it more text" if len(times) < 2 else "lower min_count (--min-count)"
             raise ValueError(f"vocabulary: {words} at least {often} in {source}; at least 2 are needed; {remedy}")
         if unknown:
             kept.append((UNKNOWN, total - sum(n for _, n in kept)))

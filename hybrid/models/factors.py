@@ -47,8 +47,8 @@ PATIENCE = 3  # epochs without a better validation figure before a run stops; th
 STARTS = ("drawn", "counts")
 LAST, TIME = "last", "time"
 SPLITS = {
-    LAST: "the last item of every user with three tests, the one before it validates",
-    TIME: "what came last of all tests, what came before it validates",
+    LAST: "of every user with at least three items, the last is the test item and the one before it validates",
+    TIME: "the latest of all ratings are the test items, those before them validate",
 }
 COLUMNS = "which columns of --ratings these are: names of its header, or numbers from 1 where it has none; nothing for no time"
 
@@ -181,6 +181,8 @@ class Factors(EngineJob):
 
     def __init__(self, options: dict[str, Any]):
         every = ratings.histories(ratings.load(options["ratings"], options["columns"]))
+        if len(every.items) < 2:
+            raise ValueError(f"{options['ratings']}: found 1 item, expected at least 2 different ones")
         self._parts = parts = _split(every, options)
         new = metrics.unseen(parts.train, parts.valid)
         _check(options["ratings"], parts, new)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from .. import check, machine, metrics
 from ..feeds.arrays import digest
@@ -62,7 +63,7 @@ def complete(chosen: dict[str, Any], explicit: dict[str, Any]) -> dict[str, Any]
 class Labels(Job):
     """The training on all examples except the validation ones; measures precision@1 after every tree."""
 
-    unit, length = "tree", "trees"
+    unit, length, compiles = "tree", "trees", False
     watched = Watched("valid precision@1", lowest=False)
     feed: "Feed"
 
@@ -81,6 +82,13 @@ class Labels(Job):
     def keep(self, folder: Path) -> None:
         """Writes the words and the names of the labels."""
         self.known.keep(folder)
+
+    def begin(self, model: "LabelTrees", facts: dict[str, Any]) -> None:
+        """Compiles the kernels on four examples, so that the clock of training has whole trees."""
+        super().begin(model, facts)
+        few = sparse.csr_array(np.eye(4, dtype=np.float32))
+        with machine.kernel_threads(self.options["threads"] or machine.available()):
+            SparseLabelTree(few, few)
 
     def ticks(self, model: "LabelTrees") -> Iterator[int]:
         """Trains one tree per tick; yields the number of examples that it learned from."""
@@ -285,8 +293,6 @@ def _words(texts: list[list[str]], min_count: int) -> dict[str, float]:
 
 
 def _csr(rows: list[dict[int, float]], columns: int) -> Any:
-    from scipy import sparse
-
     at = np.cumsum([0, *map(len, rows)]).astype(np.int32)
     ids = np.array([place for row in rows for place in row], np.int32)
     values = np.array([value for row in rows for value in row.values()], np.float32)

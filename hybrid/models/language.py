@@ -95,6 +95,8 @@ def complete(chosen: dict[str, Any], explicit: dict[str, Any]) -> dict[str, Any]
     """Returns the options with dependent ones filled in; ValueError for contradictory ones."""
     if chosen["stream"] and not chosen["valid"]:
         raise ValueError("--stream: needs --valid FILE, a text to validate on: none is drawn of a streamed text")
+    if chosen.get("loss") not in (None, "softmax"):
+        raise ValueError(f"--loss {chosen['loss']}: learns no probabilities, which perplexity measures; leave it out")
     return _engine.complete(chosen, explicit)
 
 

@@ -48,6 +48,12 @@ def _setting(text: str) -> str:
     return text
 
 
+def _steps_set(settings: list[str] | None) -> int | None:
+    """Returns the steps of --set steps=N, if it is there; other values are rejected with the configuration."""
+    values = [text.partition("=")[2] for text in settings or () if text.startswith("steps=")]
+    return int(values[-1]) if values and values[-1].isdigit() else None
+
+
 def _port(text: str) -> int:
     value = positive(text)
     if value > 65535:
@@ -105,7 +111,7 @@ class Evaluation:
 
 def complete(chosen: dict[str, Any], explicit: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the options with dependent ones filled in."""
-    steps = chosen["steps"] or presets.load(chosen["config"])[0].steps or STEPS
+    steps = chosen["steps"] or _steps_set(chosen["set"]) or presets.load(chosen["config"])[0].steps or STEPS
     return chosen | {"steps": steps, "every": chosen["every"] or max(steps // POINTS, 1)}
 
 
@@ -285,6 +291,11 @@ def prepare(options: dict[str, Any]) -> Watching:
     if config.readout and not asked and not labelled(feed.clips):
         console.note(f"{options['video']} has no labels: no readouts, which would learn nothing")
         config = dataclasses.replace(config, readout=None)
+    without = sum(clip[0].box is None for clip in feed.clips)
+    if config.readout and 0 < without < len(feed.clips):
+        console.note(
+            f"{without} of {len(feed.clips)} clips have no labels: readouts learn in steps with labels in all streams"
+        )
     return Watching(options, config, feed)
 
 

@@ -183,7 +183,7 @@ def evaluated(folder: Path, given: dict[str, Any]) -> Evaluated:
         "run": str(folder),
         "model": "pvm",
         "video": given["video"] or options["video"],
-        "learned": _learned(folder, shown),
+        "learned": model.tick > watcher.frames and _learned(folder, shown),
         "steps_learned": model.tick - watcher.frames,
         **watcher.figures(),
         "tracking": score(truth, found)._asdict() if len(truth) else None,
@@ -240,7 +240,8 @@ def compare(given: Namespace) -> dict[str, Any]:
         raise ValueError(f"--video: found none, and A was trained on {a}, B on {b}; name one for both")
     video = given.video or str(a)
     own = folders[0] / PICTURE
-    path = files.check(Path(given.out or own).with_suffix(".png"), given.overwrite, own=own, inputs=[video])
+    path = panel.path_of(given.out or own)
+    files.check(path, given.overwrite, own=own, inputs=[video])
     sides = [_side(folder, vars(given)) for folder in folders]
     draw_sides(path, sides)
     names = dict.fromkeys(name for side in sides for name in side.options if name != "name")

@@ -31,9 +31,8 @@ FIELDS = "fields.png"  # picture file in the folder of the run
 def fields(given: Namespace) -> dict[str, Any]:
     """Writes the picture of `hybrid pvm fields`; returns a report."""
     folder = Path(given.run)
-    path = files.check(given.out or folder / FIELDS, given.overwrite, own=folder / FIELDS)
-    if path.suffix.lower() != ".png":
-        raise ValueError(f"{path}: expected a name that ends with .png")
+    path = panel.path_of(given.out or folder / FIELDS)
+    files.check(path, given.overwrite, own=folder / FIELDS)
     model, _ = opened(folder, vars(given))
     wiring, layer = model.wiring, given.layer
     first = unit_of(wiring, layer, 0)

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import backend, check, machine
+from .. import backend, check, console, machine
 from ..schedule.guards import Held
 from ..schedule.runner import Course, Runner
 from ..schedule.schedule import Plan, Schedule, Tick, broken_off
@@ -120,8 +120,14 @@ class PVM(Runner[StepResult]):
         ranks: Any = None,
     ):
         super().__init__("pvm", "give every thread a model of its own, as PVM.load does")
+        if not isinstance(config, Config):
+            raise ValueError(
+                f"config: found {type(config).__name__}, expected a Config; PVM.from_config takes names and files"
+            )
         check.whole("streams", streams, 1, MOST_STREAMS)
         check.whole("seed", seed, 0)
+        if threads is not None:
+            check.whole("threads", threads, 1)
         dtype = np.dtype(dtype)
         if wiring is None:
             refuse_too_large(config, 1 + config.moves, dtype.itemsize, ranks.size if ranks else 1)
@@ -160,7 +166,13 @@ class PVM(Runner[StepResult]):
         """
         if isinstance(source, Config):
             return cls(source, **settings)
-        config = load(source)[0]
+        if not isinstance(source, str | Path):
+            raise ValueError(
+                f"source: found {type(source).__name__}, expected a name, a path, or Config.from_fields(fields)"
+            )
+        config, notes = load(source)
+        for note in notes:
+            console.note(f"{source}: {note}")
         with named(source):
             return cls(config, **settings)
 
@@ -333,15 +345,21 @@ class PVM(Runner[StepResult]):
 
     def _heats(self, label: Any) -> list[np.ndarray]:
         assert self.readouts is not None
-        if isinstance(label, list):
+        if isinstance(label, list) and any(np.ndim(part) for part in label):
             shapes = [np.shape(heat) for heat in label]
             if shapes != self.readouts.shapes:
                 raise ValueError(f"label: found heatmaps {shapes}, expected {self.readouts.shapes}")
             for heat in label:
-                check.finite("label", np.asarray(check.unmasked("label", heat)))
+                values = np.asarray(check.unmasked("label", heat))
+                if not (values.min() >= 0 and values.max() <= 1):
+                    raise ValueError(
+                        f"label: found numbers from {values.min()} to {values.max()}, expected heatmaps in 0..1"
+                    )
             return label
         box = check.array("label", np.asarray(check.unmasked("label", label), np.float32), (4,), np.float32)
         check.finite("label", box)
+        if box[2:].min() < 0:
+            raise ValueError(f"label: found the box {box.tolist()}, expected a width and height of at least 0")
         return [heads.heat_target(box, *shape, self.wiring.frame) for shape in self.readouts.shapes]
 
     # Rates

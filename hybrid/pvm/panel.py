@@ -224,6 +224,13 @@ def png(picture: np.ndarray) -> bytes:
     return data.getvalue()
 
 
+def path_of(name: str | Path) -> Path:
+    """Returns the path of a picture; ValueError unless it ends with .png."""
+    if Path(name).suffix.lower() != ".png":
+        raise ValueError(f"{name}: expected a name that ends with .png")
+    return Path(name)
+
+
 def save(path: Path, picture: np.ndarray) -> None:
     """Writes a picture as PNG."""
     files.write(path, [png(picture)])

@@ -101,7 +101,8 @@ class NextItem(BaseEstimator):
 
         exclude_seen  True: exclude the items of the history
 
-        If fewer than k are left, items ends with -1 (None, if items have names) and log-probabilities with -inf.
+        If fewer than k are left, items ends with -1 (None, if items have names) and log-probabilities with -inf. With
+        readout="neighbours" logits replace log-probabilities.
         """
         check_is_fitted(self)
         check.whole("k", k, 1, len(self.items_))

@@ -267,6 +267,8 @@ def _remedy(source: Path) -> str:
 
 def _why(folder: Path, arrays: Written, error: OSError) -> str:
     """Returns the reason why a save failed, and the space it needs."""
+    if isinstance(error, FileExistsError | NotADirectoryError):
+        return f"checkpoint {folder}: {error.strerror}, expected a folder or a new name"
     need = sum(array.nbytes for array in arrays.values())
     free = shutil.disk_usage(next(path for path in (folder, *folder.absolute().parents) if path.exists())).free
     return (

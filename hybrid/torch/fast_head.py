@@ -33,6 +33,15 @@ class FastLinear(torch.nn.Module):
         """The bias of the layer."""
         return self.linear.bias
 
+    def _load_from_state_dict(self, state: Any, prefix: str, *more: Any) -> None:
+        for name, value in self.linear.named_parameters():
+            loaded = state.get(f"{prefix}linear.{name}")
+            if loaded is not None and not torch.equal(loaded.to(value.dtype), value):
+                raise ValueError(
+                    f"{prefix}linear.{name}: found other numbers than those of the search; load, then call fast_head"
+                )
+        super()._load_from_state_dict(state, prefix, *more)
+
     @torch.compiler.disable  # type: ignore[untyped-decorator]
     def best(self, hidden: Any, k: int | None = None) -> tuple[Any, Any]:
         """Returns the k largest logits of hidden vectors (..., D): ids (..., k) int64, logits (..., k) float32, largest first.
@@ -46,7 +55,8 @@ class FastLinear(torch.nn.Module):
             raise ValueError(f"hidden: found {found}, expected a tensor (..., {self.head.width}) of floats")
         rows = _array(hidden.reshape(-1, hidden.shape[-1]).to(torch.float32))
         ids, logits = (_tensor(one, hidden) for one in self.head.best(rows, k))
-        return ids.long().reshape(*hidden.shape[:-1], -1), logits.reshape(*hidden.shape[:-1], -1)
+        shape = (*hidden.shape[:-1], ids.shape[-1])
+        return ids.long().reshape(shape), logits.reshape(shape)
 
     def forward(self, hidden: Any) -> Any:
         """Returns logits (..., V) in the dtype of hidden (..., D): those of the layer after top-k filtering."""
@@ -81,6 +91,7 @@ def fast_head(linear: Any, *, k: int = 10, recall: float = 1.0, hidden: Any = No
         raise ValueError(f"linear: found {found}, expected a torch.nn.Linear of float32, float16, bfloat16 on the CPU")
     bias = None if linear.bias is None else _array(linear.bias.to(torch.float32))
     if hidden is not None:
+        hidden = torch.as_tensor(hidden)
         hidden = _array(hidden.reshape(-1, hidden.shape[-1]).to(torch.float32))
     weights = _array(linear.weight.to(torch.float32))
     return FastLinear(linear, FastHead(weights, bias, k=k, recall=recall, hidden=hidden))

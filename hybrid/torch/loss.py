@@ -178,7 +178,7 @@ class ReadoutLoss(torch.nn.Module):
     def best(self, hidden: Any, k: int, exclude: Any = None) -> tuple[Any, Any]:
         """Returns the k most likely classes of each hidden vector: ids (..., k) int64, log-probabilities (..., k), descending.
 
-        A backward through the log-probabilities raises RuntimeError.
+        A NeighbourReadout returns logits instead. A backward through the log-probabilities raises RuntimeError.
         exclude  scipy.sparse CSR (N, V), a row per hidden vector: excluded classes; see hybrid.readout.Readout.best
         """
         ids, log_probs = self._answered(hidden, lambda rows: self.readout.best(rows, k, exclude))

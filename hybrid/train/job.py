@@ -69,11 +69,13 @@ class Job(abc.ABC):
     unit      the name of a step in curves, reports and messages
     length    the option that sets the length of the run: "epochs", "steps" or "trees"
     logged    True if every curve point is a log line; otherwise one line a minute
+    compiles  True if the first step mostly compiles kernels, so that its time is no time of training
     """
 
     unit: ClassVar[str] = "tick"
     length: ClassVar[str] = "epochs"
     logged: ClassVar[bool] = True
+    compiles: ClassVar[bool] = True
     feed: Feed
     data: str | None = None
     watched: Watched | None = None

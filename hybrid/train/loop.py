@@ -108,6 +108,8 @@ class Run:
         with Stop() as stop, bar, leaving(self.folder):
             if anew:
                 self.save()  # so that every started run can be resumed
+            if not job.compiles:
+                self.progress.begin()
             with contextlib.closing(self._ticks()) as ticks:
                 for tick in ticks:
                     self._note(tick, bar)
@@ -227,7 +229,7 @@ class Best:
         best = self._facts.get("best")
         lines = {"best": f"{best['figure']} {best['value']:.4g} at {best['tick']:,}"} if best else {}
         if self.over:
-            lines["stopped early"] = f"nothing better in the last {self._facts['worse']} points of the curve"
+            lines["stopped early"] = f"no better one in the last {self._facts['worse']} measurements"
         return lines
 
 

@@ -26,7 +26,7 @@ class Progress:
     processor_seconds   of training, summed over all threads, including spinning ones
     evaluation_seconds  of evaluation
     saving_seconds      of writing checkpoints, except the last before a stop
-    starting_seconds    up to the end of the first step of each start, which compiles kernels
+    starting_seconds    up to the end of the first step of each start if that compiles kernels, see `Job`
     clocked             examples trained on during `seconds`
     curve               the points so far, each with the step, clocks and figures
     """
@@ -47,6 +47,10 @@ class Progress:
             yield
         finally:
             self._switch(before)
+
+    def begin(self) -> None:
+        """Starts training's clock before the first step."""
+        self._switch("seconds")
 
     def note(self, examples: int) -> None:
         """Counts a finished step."""

@@ -74,7 +74,10 @@ class LanguageModel(Similar):
 
         Raises ValueError for k outside 1 to V.
         """
-        ids, log_probs = self.engine.best(self.contexts([text]), k)
+        contexts = self.contexts([text])
+        ids, log_probs = self.engine.best(contexts, k)
+        if getattr(self.engine.readout, "kind", "") == "neighbours":  # its best are logits
+            log_probs = np.take_along_axis(self.engine.scores(contexts), ids, axis=1)
         return list(zip(self.vocabulary.decode(ids[0]), np.exp(log_probs[0]).tolist(), strict=True))
 
     def continue_text(

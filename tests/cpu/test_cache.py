@@ -88,6 +88,14 @@ def test_a_load_and_a_save_wait_for_the_turn(tmp_path):
     assert found == ["code"]
 
 
+def test_a_folder_that_was_removed_is_made_again(tmp_path):
+    files = cache.InTurn(str(tmp_path / "kernels"), "kernel", "stamp")
+    assert files.load("int64") is None
+    (tmp_path / "kernels").rmdir()
+    files.save("int64", "code")
+    assert files.load("int64") == "code"
+
+
 WAYS = {
     "empty": lambda data: b"",
     "cut": lambda data: data[: len(data) // 2],

@@ -115,7 +115,7 @@ def test_an_index_of_other_rows_or_of_another_kind_is_not_loaded(kind, tmp_path)
     path = str(tmp_path / "near")
     vectors = VECTORS.copy()
     near = Neighbours(vectors, metric="dot", index=kind, exact_below=0)
-    with pytest.raises(ValueError, match="index: found none, so that all rows are searched"):
+    with pytest.raises(ValueError, match="index: found none, as search is exact"):
         near.save(path)
     near.build()
     near.save(path)
@@ -131,8 +131,12 @@ def test_an_index_of_other_rows_or_of_another_kind_is_not_loaded(kind, tmp_path)
             other.load(path)
         assert not other.built
     facts = json.loads((tmp_path / "near.json").read_text())
-    (tmp_path / "near.json").write_text(json.dumps(facts | {"format": 2}))
-    with pytest.raises(ValueError, match="found format 2; expected 1"):
+    (tmp_path / "near.json").write_text(json.dumps(facts | {"format": 3}))
+    with pytest.raises(ValueError, match="found format 3; expected 2"):
+        near.load(path)
+    (tmp_path / "near.json").write_text(json.dumps(facts))
+    (tmp_path / "near").write_bytes((tmp_path / "near").read_bytes()[:-1])  # of which a library may crash
+    with pytest.raises(ValueError, match="near: found a file that has changed since it was saved"):
         near.load(path)
 
 

@@ -22,7 +22,11 @@ SMALL = {  # options that make an example quick, what it prints, and the files t
         ["lstm  ", "transformer  ", "word3 word4: "],
         [],
     ),
-    "timeline": (["--ticks", "5", "--out", "out"], ["ms per step", "readout", "busiest queue"], ["timeline.json"]),
+    "timeline": (
+        ["--ticks", "5", "--out", "out"],
+        ["ms per step", "readout", "that it could hide"],
+        ["timeline.json"],
+    ),
     "torch_language_model": (["--text", "book.txt", "--epochs", "1"], ["tree  ", "adaptive  ", "perplexity"], []),
     "transformer_tree": (["--steps", "10"], ["50,257 rows before", "step   10  loss", "tokens continued"], []),
     "tree_on_vectors": (["--classes", "100", "--steps", "50"], ["Huffman tree", "full softmax"], []),

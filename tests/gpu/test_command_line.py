@@ -47,7 +47,7 @@ def test_a_gpu_that_cannot_be_used(train, environment, cause):
     code, _, errors = hybrid(*train, "--device", "cuda:0", **environment)
     assert code == 2 and len(errors) == 1, errors
     assert errors[0].startswith(f'hybrid: error: device: "cuda:0" cannot be used: {cause}')
-    assert errors[0].endswith("use --device cpu")
+    assert errors[0].endswith('use "cpu"')
     code, out, errors = hybrid(*train, **environment)
     assert code == 0 and errors == [] and "cpu" in out
 

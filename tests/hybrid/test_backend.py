@@ -13,7 +13,7 @@ def test_where_no_gpu_can_be_used_the_cpu_is_taken_and_a_gpu_by_name_says_why(mo
     assert backend.choose(None).name == "cpu"
     assert backend.choose("auto").name == "cpu"
     assert backend.auto() == "cpu, because no driver"
-    with pytest.raises(ValueError, match=r'"cuda:1" cannot be used: no driver; use --device cpu'):
+    with pytest.raises(ValueError, match=r'"cuda:1" cannot be used: no driver; use "cpu"'):
         backend.choose("cuda:1")
 
 
@@ -50,6 +50,6 @@ def test_a_backend_offers_the_kernels_that_its_package_has(partial):
 
 @pytest.mark.parametrize(("kernels", "readout"), [("softmax", FullReadout), ("tree_softmax", TreeReadout)])
 def test_a_readout_whose_kernels_a_backend_lacks_is_refused(partial, kernels, readout):
-    expected = f'"cuda:7" has no kernels for {kernels}, only for rows; use --device cpu'
+    expected = f'"cuda:7" has no kernels for {kernels}, only for rows; use "cpu"'
     with pytest.raises(ValueError, match=re.escape(expected)):
         readout([3, 2, 1], 4, backend=partial)

@@ -48,6 +48,8 @@ def test_bad_input():
     for wrong, message in (
         ({"queries": HIDDEN[:, :3], "index": "auto"}, r"queries: found \(30, 3\), expected \(any, 8\)"),
         ({"index": "exact", "queries": HIDDEN}, 'queries: found some with index "exact", expected none'),
+        ({"index": "hnsw", "trees": 3}, 'trees: not used by index "hnsw"; leave it out'),
+        ({"index": "auto", "links": 3}, 'links: not used by index "auto"; leave it out'),
     ):
         with pytest.raises(ValueError, match=message):
             hybrid.Neighbours(VECTORS, **wrong)
@@ -58,6 +60,8 @@ def test_bad_input():
         found.query(HIDDEN, 4, sparse.csr_array((30, 9)))
     with pytest.raises(IndexError):
         found.changed([400])
+    with pytest.raises(ValueError, match="hidden: found no query"):
+        found.figures(HIDDEN[:0])
 
 
 @HNSW

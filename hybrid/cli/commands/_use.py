@@ -177,6 +177,8 @@ def _add_next(command: Parser) -> None:
 
 def _next(given: argparse.Namespace) -> int:
     """Prints the most likely words, the continued text, or both."""
+    if given.k and not given.tokens and (given.seed, given.temperature) != (0, TEMPERATURE):
+        raise ValueError("--temperature, --seed: used to continue the text, which --k alone does not; add --tokens N")
     model, text = opened(given, "continue_text", "continue a text"), " ".join(given.text)
     if unknown := model.unknown(text):
         console.note(f"not in the vocabulary, read as <unk>: {', '.join(unknown)}")

@@ -52,6 +52,7 @@ def run(given: argparse.Namespace) -> int:
     for name in ("allowed", "forbidden"):
         only[name] = _known(name, only[name], model.items)
     if given.history:
+        given.history = [_known("history", items, model.items) for items in given.history]
         many, found = len(given.history), model.recommend_to(given.history, k, **only)
         new = ["new user"] if many == 1 else [f"new user {number}" for number in range(1, many + 1)]
         parts: Iterable[Ranked] = [found._replace(asked=new)]
@@ -72,7 +73,7 @@ def _refuse(given: argparse.Namespace) -> None:
         if given.history and getattr(given, other):
             raise ValueError(f"--{other} and --history contradict each other: each says {what}; leave one out")
     if given.columns and not given.ratings:
-        raise ValueError("--columns: used with --ratings FILE; leave it out")
+        raise ValueError("--columns: needs --ratings FILE, whose columns it names")
     if given.out:
         format_of(given.out)
         files.check(given.out, given.overwrite)
@@ -112,8 +113,10 @@ def _listed(text: str) -> list[str]:
     if text.startswith("@"):
         try:
             return OfFile(line.strip() for _, line in files.numbered_lines(text[1:]) if line.strip())
-        except (OSError, ValueError) as error:
-            raise argparse.ArgumentTypeError(getattr(error, "strerror", None) or str(error)) from None
+        except OSError as error:
+            raise argparse.ArgumentTypeError(f"{error.strerror}: {text[1:]!r}, the file that @ names") from None
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
     found = [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]
     if not all(found) or not found:
         raise argparse.ArgumentTypeError(f"found {text!r}, expected names with commas between them")

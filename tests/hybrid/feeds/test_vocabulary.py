@@ -63,7 +63,7 @@ def test_save_and_load(tmp_path_factory, text):
     [
         ([], {}, "vocabulary: F has no words"),
         ([["a", "a"]], {}, "1 word occurs at least once in F; at least 2 are needed; give it more text"),
-        (TEXT, {"min_count": 3}, "1 word occurs at least 3 times in F; at least 2 are needed; lower --min-count"),
+        (TEXT, {"min_count": 3}, "1 word occurs at least 3 times in F; at least 2 are needed; lower min_count"),
         (TEXT, {"min_count": 4}, "0 words occur at least 4 times in F"),
     ],
 )

@@ -51,6 +51,8 @@ def test_a_run_learns_goes_on_and_says_which_labels_texts_have(here, capsys):
     assert found["examples"] == 51 and found["precision@1"] > 0.9 and found["recall@3"] > 0.9
     assert run_json(capsys, "eval", "run")["precision@1"] == report["valid precision@1"]
     assert [point["tree"] for point in report["curve"]] == [1, 2]
+    one = run_json(capsys, "train", "labels", "--examples", "train.txt", "--trees", "1", "--out", "one")
+    assert one["examples_per_second"] > 0
     further = run_json(capsys, "train", "--resume", "run", "--trees", "3")
     assert further["curve"][:2] == report["curve"] and further["tree"] == 3
     run_json(capsys, "train", "labels", "--examples", "train.txt", "--trees", "3", "--threads", "1", "--out", "whole")

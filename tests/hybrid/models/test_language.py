@@ -69,6 +69,7 @@ def test_a_streamed_run_that_was_stopped_goes_on_to_the_same_bytes(texts, capsys
         ("--stream ids", "--stream: needs --valid FILE"),
         ("--stream ids --valid none", "none: No such file"),
         ("--columns body --stream ids --valid valid.txt", "a text without columns, found --columns body"),
+        ("--loss gbce", "--loss gbce: learns no probabilities, which perplexity measures"),
         ("--columns body", "a text without columns, found --columns body"),
     ],
 )

@@ -58,6 +58,11 @@ def test_the_weights_are_shared_with_the_layer_and_a_copy_of_the_net_answers_ali
     assert np.shares_memory(net[1].head.weights, linear.weight.detach().numpy())
     assert {name.split(".")[-1] for name in net.state_dict()} == {"weight", "bias"}
     assert torch.equal(copy.deepcopy(net)(HIDDEN), net(HIDDEN))
+    assert net(HIDDEN[:0]).shape == (0, linear.out_features)
+    state = net.state_dict()
+    net.load_state_dict(state)
+    with pytest.raises(ValueError, match=r"1\.linear\.weight: found other numbers than those of the search"):
+        net.load_state_dict({name: values + 1 for name, values in state.items()})
 
 
 def test_another_layer_is_refused():

@@ -128,7 +128,7 @@ def test_patience_counts_points_since_the_best_and_goes_on_after_a_save():
     again = Best(Watched("error"), 2, json.loads(json.dumps(facts)))
     again.take(9, {"error": 1.5})
     assert again.over
-    early = "nothing better in the last 2 points of the curve"
+    early = "no better one in the last 2 measurements"
     assert again.report() == {"best": "error 1 at 0", "stopped early": early}
 
 

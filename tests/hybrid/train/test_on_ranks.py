@@ -123,7 +123,7 @@ def test_what_goes_wrong_on_one_rank_ends_all_and_the_save_before_goes_on(tmp_pa
 def test_figures_of_rank_0_decide_when_a_run_ends_early(tmp_path, offered):
     run = tmp_path / "run"
     out, _ = finished(training(run, "--epochs", "30", "--patience", "1", ranks=2))
-    assert "nothing better in the last 1 points" in out
+    assert "no better one in the last 1 measurements" in out
     facts = checkpoint.read_facts(run)
     assert facts["tick"] < 240 and checkpoint.read_facts(run / store.BEST)["tick"] == facts["tick"] - 8
 

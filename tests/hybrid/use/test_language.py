@@ -6,7 +6,20 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from hybrid import MLP, SGD, Corpus, Embedding, Engine, LanguageFeed, LanguageModel, Text, TreeReadout, Vocabulary
+from hybrid import (
+    MLP,
+    SGD,
+    Corpus,
+    Embedding,
+    Engine,
+    FullReadout,
+    LanguageFeed,
+    LanguageModel,
+    NeighbourReadout,
+    Text,
+    TreeReadout,
+    Vocabulary,
+)  # fmt: skip
 
 LINES = ["one two three four Five.", "two three four five six.", "three four five six seven."] * 20
 CONTEXT = 3
@@ -47,6 +60,15 @@ def test_next_words_are_the_best_of_all(model):
     np.testing.assert_allclose([share for _, share in found], probabilities[order], rtol=1e-4)
     assert found[0][0] == "four" and found[0][1] > 0.5
     assert model.next(["one", "two", "three"], 4) == found
+
+
+def test_next_words_of_an_index_have_probabilities():
+    corpus = trained()[1]
+    feed = LanguageFeed(corpus, context=CONTEXT, batch=32)
+    rows = Embedding(feed.rows, 6, per_example=CONTEXT, spread=0.3)
+    near = NeighbourReadout(FullReadout(feed.counts, 8), index="exact")
+    model = LanguageModel(Engine(rows, MLP([18, 8]), near, device="cpu"), corpus.vocabulary)
+    assert sum(share for _, share in model.next("one two three", len(corpus.vocabulary))) == pytest.approx(1, rel=1e-4)
 
 
 def test_contexts_are_the_last_words_of_the_last_line(model):
@@ -100,7 +122,7 @@ def test_draws_follow_the_probabilities_and_the_seed(model):
         (lambda m: m.next("one", 99), "k: found 99"),
         (lambda m: m.continue_text("one", -1), "tokens: found -1"),
         (lambda m: m.contexts("one two"), "texts: found the string 'one two', expected a list"),
-        (lambda m: m.log_prob(""), "none of its words"),
+        (lambda m: m.log_prob(""), "text: found no words"),
         (lambda m: m.similar("nine", 3), "word 'nine': not known"),
         (lambda m: LanguageModel(m.engine, Vocabulary(["a", "b"], [1, 1])), "vocabulary: found 2 words, expected"),
         (lambda m: other(m, classes=1), "vocabulary: found 9 words, expected 10"),

@@ -284,7 +284,7 @@ def opened(path: Path) -> Any:
         return av.open(str(path.absolute()), container_options=options, metadata_errors="replace")
     except av.FFmpegError as error:
         raise ValueError(
-            f"{path}: cannot be opened as a video ({error.strerror}); it is none, or was cut short: {REMEDY}"
+            f"{path}: cannot be opened as a video ({error.strerror}); it is none, or was cut short: copy it again"
         ) from None
 
 

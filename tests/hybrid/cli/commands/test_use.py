@@ -134,6 +134,7 @@ def test_a_text_is_continued(hybrid, folder):
     assert found == {"text": word, "words": model.continue_text(word, 20, temperature=0)}
     found = json.loads(hybrid("next", "language", word, "--k", "3", "--json")[1])
     assert "words" not in found and [name for name, _ in found["next"]] == [name for name, _ in model.next(word, 3)]
+    assert "add --tokens N" in hybrid("next", "language", word, "--k", "3", "--seed", "4")[2]
     both = hybrid("next", "language", word, "--k", "2", "--tokens", "1")[1].splitlines()
     assert len(both) == 3 and both[-1].startswith(word)
 
