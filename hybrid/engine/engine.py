@@ -237,8 +237,10 @@ class Engine(Runner[Tick]):
             scores: np.ndarray = self.inline.run(self.readout.scores, hidden).wait()
             return scores
 
-    def evaluate(self, feed: Feed) -> float:
+    def evaluate(self, feed: Feed, *, drawn: bool = False) -> float:
         """Returns the mean loss in nats over the feed's first epoch, weighted by example weights; its exp is the perplexity.
+
+        drawn  True: the loss that the readout learns, among negatives that it draws; for examples of one target
 
         It trains nothing. Raises ValueError for a feed that does not fit this engine, or without any weighted example;
         FloatingPointError for a loss that is not finite.
@@ -251,7 +253,7 @@ class Engine(Runner[Tick]):
             for tick in range(feed.ticks_per_epoch):
                 batch = self._batch(feed, tick)
                 hidden = self._forward(slot, batch, self.tick, 0, batch.examples)
-                losses = self.inline.run(_losses, self.readout, hidden, batch.target, batch.target_at).wait()
+                losses = self.inline.run(_losses, self.readout, hidden, batch.target, batch.target_at, drawn).wait()
                 if batch.weight is None:
                     loss += float(losses.sum(dtype=np.float64))
                 else:
@@ -496,8 +498,13 @@ def _check_none(owner: str, **given: Any) -> None:
             raise ValueError(f"{name}: found {type(value).__name__}, expected None: not used by {owner}")
 
 
-def _losses(readout: Any, hidden: np.ndarray, target: np.ndarray, target_at: np.ndarray | None) -> np.ndarray:
-    """Returns the loss of each example, the mean of -log p over its targets."""
+def _losses(
+    readout: Any, hidden: np.ndarray, target: np.ndarray, target_at: np.ndarray | None, drawn: bool
+) -> np.ndarray:
+    """Returns the loss of each example, the mean of -log p over its targets; drawn: that of a step."""
+    if drawn:
+        losses: np.ndarray = readout.losses(hidden, target)
+        return losses
     if target_at is None:
         log_prob: np.ndarray = readout.log_prob(hidden, target)
         return -log_prob

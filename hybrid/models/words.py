@@ -77,8 +77,11 @@ class Words(TextJob):
             self._measured, self.watched, self.data = measured, Watched("valid loss"), corpus.sha256
 
     def validate(self, model: Engine) -> dict[str, float]:
-        """Returns the mean loss of the validation text in nats, if there is one."""
-        return {"valid loss": model.evaluate(self._measured)} if self._measured else {}
+        """Returns the mean loss of the validation text in nats, if there is one: for losses on negatives, theirs."""
+        if not self._measured:
+            return {}
+        drawn = self.options["readout"] in ("sampled", "neighbours") and self.options["loss"] != "softmax"
+        return {"valid loss": model.evaluate(self._measured, drawn=drawn)}
 
 
 def batch_of(words: int, update: str = "online", readout: str = "tree") -> int:
