@@ -30,8 +30,8 @@ from ..train.runs import Trained
 
 AHEAD = 4  # ticks that a GPU may have in flight before an earlier one is noted
 SAMPLE = 10  # maximum ticks between comparisons of a prediction with the next frame
-# Points of the curve between pictures for TensorBoard, and between validations: both take as long as frames.
-PICTURES = 10
+# Points of the curve between validations, which take as long as frames.
+VALIDATED = 10
 FILES = store.FILES["pvm"]
 RANKS = True
 STEPS = 30_000  # default if neither --steps nor the configuration states them
@@ -209,7 +209,7 @@ class Watching(Job):
         waiting, self._waiting = self._waiting, tick if tick.prediction is not None else None
         self._pair = waiting and Pair(waiting, self._frames.image(waiting.tick), self._frames.image(tick.tick))
         if self._pair:
-            self.latest.take(self._pair)
+            self.latest.pair = self._pair
             since["pairs"] += 1
             since["prediction"] += self._pair.error
             since["last_frame"] += self._pair.last_frame
@@ -231,7 +231,7 @@ class Watching(Job):
         figures: dict[str, Any] = {"error": [total / since["ticks"] for total in since["error"]]}
         for name in ("prediction", "last_frame"):
             figures[name] = since[name] / since["pairs"] if since["pairs"] else None
-        if self._validation and (len(facts["curve"]) % PICTURES == 0 or model.tick == len(self.feed)):
+        if self._validation and (len(facts["curve"]) % VALIDATED == 0 or model.tick == len(self.feed)):
             figures |= self._validation.figures(model)
         return figures
 
@@ -254,18 +254,9 @@ class Watching(Job):
         found |= {"speed/frames a second": rate, "speed/parameters a second": rate * self._model.size[0]}
         return found | {f"rate/layer {layer}": value for layer, value in enumerate(layers)}
 
-    def pictures(self, point: Mapping[str, Any]) -> dict[str, np.ndarray]:
-        """Returns all views of the last complete tick, at every tenth point."""
-        if point["step"] % (self.options["every"] * PICTURES):
-            return {}
-        return {name: panel.enlarged(view.picture) for name, view in self.latest.views().items()}
-
     def report(self, model: PVM, facts: dict[str, Any], rate: float) -> dict[str, Any]:
         """Returns the report; see `report_of`."""
-        report = report_of(model, facts, rate, self.latest) | {"video": self.options["video"]}
-        if said := warning(report, self.latest.dead()):
-            console.note(said)
-        return report
+        return report_of(model, facts, rate, self.latest) | {"video": self.options["video"]}
 
     def draw(self, folder: Path, report: dict[str, Any], model: PVM) -> None:
         """Draws the curve and the last compared frame, and writes the trace of the last steps."""
@@ -392,16 +383,6 @@ def report_of(model: PVM, facts: Mapping[str, Any], rate: float, latest: Latest)
         "stages": model.trace.summary(),
         "curve": points,
     }
-
-
-def warning(report: Mapping[str, Any], dead: float) -> str | None:
-    """Returns a warning if most hidden activations are dead and predictions are worse than the last frame; otherwise None."""
-    if dead <= 0.5 or (report["prediction_to_last_frame"] or 0) <= 1:
-        return None
-    return (
-        f"{100 * dead:.0f} % of the hidden activations are dead, and the prediction is worse than the last frame: the"
-        " rates are too high, or the video stands still; lower those of `schedule` in the configuration"
-    )
 
 
 def engineering(value: float) -> str:

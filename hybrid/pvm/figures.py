@@ -1,15 +1,12 @@
-"""Statistics of a model on its video: prediction errors, and dead hidden activations."""
+"""Prediction errors of a model on its video."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .config import Config
 from .model import StepResult
-
-STILL = 0.01  # of the range: a number that varies less over all frames is dead
-WINDOW = 32  # number of frames considered; at least 2
 
 
 class Pair(NamedTuple):
@@ -67,15 +64,6 @@ def compared(figures: Mapping[str, Any]) -> str:
     text = f"prediction off by {figures['prediction_error']:.4f}, the last frame by {figures['last_frame_error']:.4f}"
     share = figures["prediction_to_last_frame"]
     return text if share is None else f"{text} (ratio {share:.3f})"
-
-
-def dead_share(frames: Collection[Sequence[np.ndarray]], config: Config) -> float:
-    """Returns the share of dead hidden activations of a stream; frames are `StepResult.hidden`. 0 for fewer than two frames."""
-    if len(frames) < 2:
-        return 0.0
-    low, high = bounds(config)
-    dead = [np.ptp(np.stack(layer), axis=0) < STILL * (high - low) for layer in zip(*frames, strict=True)]
-    return float(np.concatenate(dead, axis=None).mean())
 
 
 def bounds(config: Config) -> tuple[float, float]:

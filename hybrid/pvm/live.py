@@ -10,7 +10,6 @@ import secrets
 import socketserver
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -19,14 +18,14 @@ from typing import Any
 import numpy as np
 
 from . import panel
-from .figures import WINDOW, Pair, dead_share
+from .figures import Pair
 from .model import PVM
 
 
 class Latest:
-    """The latest complete tick and its next frame; taking one is cheap, and pictures are made on request.
+    """The latest complete tick and its next frame, `pair`; its pictures are made on request.
 
-    Both may happen in two threads. Only the first of several streams is shown.
+    Two threads may use it. Only the first of several streams is shown.
 
     aspect  width / height of the original frames, see `aspect_of` in hybrid/feeds/video/clip.py
     video   its name
@@ -36,17 +35,6 @@ class Latest:
         self.config, self.wiring, self.aspect, self.video = model.config, model.wiring, aspect, video
         self.pair: Pair | None = None
         self._alone = model.streams == 1
-        self._recent: deque[list[np.ndarray]] = deque(maxlen=WINDOW)
-
-    def take(self, pair: Pair) -> None:
-        """Takes a complete tick with its next frame; for one before a resume, only the prediction is known."""
-        if hidden := pair.seen.hidden:
-            self._recent.append(self._first(hidden))
-        self.pair = pair
-
-    def dead(self) -> float:
-        """Returns the share of hidden activations that were dead in the last complete ticks."""
-        return dead_share(self._recent, self.config)
 
     def views(self) -> dict[str, panel.View]:
         """Returns views by caption; {} before the first pair."""

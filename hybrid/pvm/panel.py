@@ -209,7 +209,7 @@ def shares(box: np.ndarray, shape: Sequence[int]) -> np.ndarray:
     return np.asarray(box, np.float64) / (shape[1], shape[0], shape[1], shape[0])
 
 
-def enlarged(picture: np.ndarray, least: int = 240) -> np.ndarray:
+def enlarged(picture: np.ndarray, least: int) -> np.ndarray:
     """Enlarges the picture by the largest integer that keeps its longer side at most `least`; larger ones are unchanged."""
     zoom = max(1, least // max(picture.shape[:2]))
     return picture.repeat(zoom, axis=0).repeat(zoom, axis=1)

@@ -7,8 +7,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol
 
-import numpy as np
-
 from .. import machine
 
 
@@ -146,10 +144,6 @@ class Job(abc.ABC):
     def figures(self, point: Mapping[str, Any]) -> dict[str, float]:
         """Returns the figures of a curve point that measure quality, for the bar and TensorBoard."""
         return {name: value for name, value in point.items() if name not in self.clocks and isinstance(value, float)}
-
-    def pictures(self, point: Mapping[str, Any]) -> dict[str, np.ndarray]:
-        """Returns pictures of a curve point for TensorBoard: (rows, columns, 3) uint8 by name."""
-        return {}
 
     def report(self, model: Any, facts: dict[str, Any], rate: float) -> dict[str, Any]:
         """Returns the run's figures, JSON-able: by default the last point, the speed, memory, the curve."""

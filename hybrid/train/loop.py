@@ -271,7 +271,7 @@ def tensorboard() -> ModuleType:
 
 
 class TensorBoard:
-    """A writer of every point's figures and pictures to event files in a folder.
+    """A writer of every point's figures to event files in a folder.
 
     Readers drop existing events of step `first` and later, from a stopped run.
 
@@ -291,14 +291,12 @@ class TensorBoard:
             self._event(first, session_log=SessionLog(status=SessionLog.START))
 
     def point(self, point: Mapping[str, Any]) -> None:
-        """Writes figures and pictures."""
-        from tensorboardX.summary import image, scalar
+        """Writes figures."""
+        from tensorboardX.summary import scalar
 
         step = point[self._job.unit]
         for name, figure in self._job.figures(point).items():
             self._event(step, summary=scalar(_tag(name), figure))
-        for name, picture in self._job.pictures(point).items():
-            self._event(step, summary=image(_tag(name), picture, dataformats="HWC"))
         self._writer.flush()
 
     def close(self) -> None:

@@ -139,6 +139,11 @@ def test_readouts_are_left_out_where_there_are_no_labels_unless_asked_for(capsys
     assert "no labels" not in capsys.readouterr().err
 
 
+def test_steps_of_the_configuration_may_be_set():
+    chosen = {"config": "quick", "set": ["activation=tanh", "steps=70"], "steps": None, "every": None}
+    assert pvm.complete(chosen, {})["steps"] == 70 and pvm.complete(chosen | {"steps": 9}, {})["steps"] == 9
+
+
 def test_every_tenth_point_of_the_curve_and_the_last_are_validated(tmp_path):
     run = tmp_path / "run"
     assert main(command(tmp_path, run, "--steps", "23", "--every", "1", "--valid", "synthetic")) == 0

@@ -43,7 +43,7 @@ def latest():
     frames, shown = Frames(open_clips("synthetic", model.config.frame), 30, 3), Latest(model, 1.0, "<b>synthetic</b>")
     for seen in model.run(frames):
         if seen.tick < 29:
-            shown.take(Pair(seen, floats(frames[seen.tick].image), floats(frames[seen.tick + 1].image)))
+            shown.pair = Pair(seen, floats(frames[seen.tick].image), floats(frames[seen.tick + 1].image))
     return shown
 
 
