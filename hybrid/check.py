@@ -268,7 +268,7 @@ def loss(values: np.ndarray) -> float:
     mean = float(values.mean(dtype=np.float64)) if values.size else 0.0
     if not math.isfinite(mean):
         row = int(np.isfinite(values).argmin())
-        raise FloatingPointError(f"loss[{row}]: found {values[row]}; a lower rate may help")
+        raise FloatingPointError(f"loss[{row}]: found {values[row]}")
     return mean
 
 

@@ -148,7 +148,7 @@ class Engine(Runner[Tick]):
 
     def _explain(self, failure: BaseException) -> None:
         if isinstance(failure, FloatingPointError):
-            raise FloatingPointError(f"tick {self.tick}: {failure}") from None
+            raise FloatingPointError(f"tick {self.tick}: {failure}; the rates may be too high") from None
 
     def _leave(self) -> None:
         assert self.cores

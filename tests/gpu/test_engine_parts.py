@@ -44,7 +44,7 @@ def test_a_loss_that_is_not_finite_names_its_tick(cuda, delay, kind):
     list(itertools.islice(ticks, 3))
     next(iter(trained.readout.parameters().values()))[0] = np.nan
     trained.readout.send()
-    with pytest.raises(FloatingPointError, match=r"tick 3: loss\[0\]: found nan; a lower rate may help"):
+    with pytest.raises(FloatingPointError, match=r"tick 3: loss\[0\]: found nan; the rates may be too high"):
         list(ticks)
     assert trained.tick == 3
 

@@ -53,7 +53,7 @@ LEAST = [
     (GBCE, {"calibration": 0.0}),
     (lambda **given: HeadReadout(9, 3, parts=HeadParts(clusters=2, **given)), {"head": 0}),
     (_mixture, {"pace": 0.0}),
-    (lambda **given: NeighbourReadout(_full(), **given), {"threads": 1, "exact_below": 0, "trees": 1, "effort": 1}),
+    (lambda **given: NeighbourReadout(_full(), index="annoy", **given), {"threads": 1, "exact_below": 0, "trees": 1}),
     (functools.partial(Neighbours, np.eye(9, 3, dtype=np.float32), index="exact"), {"k": 1, "threads": 1}),
     (_clusters, {"arity": 2, "leaves": 1, "seed": 0}),
     (functools.partial(Units, 2, 3, 3, 3), {"momentum": 0.0, "seed": 0}),

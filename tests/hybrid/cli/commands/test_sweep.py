@@ -91,7 +91,7 @@ def test_a_trial_that_diverges_is_named_and_the_others_go_on(capsys):
     Path("s.toml").write_text(FILE.replace("{from = 0.01, to = 0.2, log = true}", "[0.05, 1e30]"))
     rows = swept(capsys).splitlines()
     assert "| 0.05 " in rows[2] and "complete" in rows[2]
-    assert "| 1e+30 " in rows[-1] and "a lower rate may help" in rows[-1]
+    assert "| 1e+30 " in rows[-1] and "the rates may be too high" in rows[-1]
 
 
 @pytest.mark.parametrize(

@@ -146,7 +146,7 @@ def test_a_text_is_continued(hybrid, folder):
         ("next factors hello", "a run of factors cannot continue a text; expected a run of language"),
         ("neighbours v.bin x --device cpu", "--device: not used with a file of vectors"),
         ("recommend factors --users a --history b", "--users and --history contradict each other"),
-        ("recommend factors --columns a,b", "--columns: used with --ratings"),
+        ("recommend factors --columns a,b", "--columns: needs --ratings FILE"),
         ("recommend factors --out recs.txt", "recs.txt: expected a name that ends with .csv or .parquet"),
     ],
 )
