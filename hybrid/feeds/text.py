@@ -184,7 +184,8 @@ class Corpus:
         if isinstance(text, str):
             raise ValueError(f"text: found {text[:40]!r}, expected sentences; Text([...]) cuts strings into words")
         encoded, words = [], 0
-        for tokens in text:
+        for sentence in text:
+            tokens = sentence if isinstance(sentence, str) else list(sentence)  # encode refuses a string
             words += len(tokens)
             if len(ids := vocabulary.encode(tokens)):
                 encoded.append(ids)
