@@ -151,14 +151,6 @@ class Neighbours:
             return measured(self._live, np.asarray(hidden), k)
 
 
-SETTINGS = {
-    "annoy": ("trees", "search"),
-    "hnsw": ("links", "effort"),
-    "voyager": ("links", "effort"),
-    "faiss": ("effort",),
-}
-
-
 def checked(settings: dict[str, Any]) -> dict[str, Any]:
     """Returns the settings of an index with their whole numbers as ints; ValueError for others."""
     wholes = (name for name in ("trees", "search", "links", "effort", "k", "threads") if name in settings)
@@ -170,11 +162,12 @@ def checked(settings: dict[str, Any]) -> dict[str, Any]:
 
 def live(vectors: np.ndarray, *, index: str, **settings: Any) -> Any:
     """Returns a cpu.search.neighbours.Neighbours; without annoy, a forest falls back to exact search with a note."""
-    from cpu.search.libraries import there
+    from cpu.search.libraries import LIBRARIES, there
     from cpu.search.neighbours import Neighbours
 
-    for name in settings.keys() & {"trees", "search", "links", "effort"}:
-        if name not in SETTINGS.get(index, ()):
+    used = LIBRARIES[index].options if index in LIBRARIES else ()
+    for name in settings:
+        if name not in used and any(name in library.options for library in LIBRARIES.values()):
             raise ValueError(f'{name}: not used by index "{index}"; leave it out')
     if index != "annoy" or there("annoy"):
         return Neighbours(vectors, index=index, **settings)

@@ -248,19 +248,25 @@ class Library(NamedTuple):
     module   to import, and the extra of this package that installs it
     form     the class of its indexes
     setting  template that describes `size` and `effort`
+    options  the arguments of hybrid.Neighbours that set these two
     """
 
     module: str
     extra: str
     form: type[Index]
     setting: str
+    options: tuple[str, ...]
 
 
 LIBRARIES = {
-    "annoy": Library("annoy", '"hybrid-engine[annoy]", with a C++ compiler', Forest, "{} trees, search {:,}"),
-    "hnsw": Library("hnswlib", '"hybrid-engine[hnswlib]"', Graph, "{} links, effort {:,}"),
-    "voyager": Library("voyager", '"hybrid-engine[voyager]"', VoyagerGraph, "{} links, effort {:,}"),
-    "faiss": Library("faiss", '"hybrid-engine[faiss]"', Cells, "cells of {} rows, {:,} searched"),
+    "annoy": Library(
+        "annoy", '"hybrid-engine[annoy]", with a C++ compiler', Forest, "{} trees, search {:,}", ("trees", "search")
+    ),
+    "hnsw": Library("hnswlib", '"hybrid-engine[hnswlib]"', Graph, "{} links, effort {:,}", ("links", "effort")),
+    "voyager": Library(
+        "voyager", '"hybrid-engine[voyager]"', VoyagerGraph, "{} links, effort {:,}", ("links", "effort")
+    ),
+    "faiss": Library("faiss", '"hybrid-engine[faiss]"', Cells, "cells of {} rows, {:,} searched", ("effort",)),
 }
 KINDS = (*LIBRARIES, "exact", "auto")
 

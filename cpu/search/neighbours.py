@@ -7,6 +7,7 @@ since the libraries validate neither.
 """
 
 import contextlib
+import hashlib
 import json
 import os
 import threading
@@ -284,13 +285,10 @@ def _print(vectors: Array) -> str:
     return f"{vectors.dtype} {vectors.shape[0]} x {vectors.shape[1]} {zlib.crc32(vectors.data):08x}"
 
 
-def _sum(path: str) -> int:
+def _sum(path: str) -> str:
     """Returns the checksum of a file."""
-    total = 0
     with open(path, "rb") as file:
-        while part := file.read(2**20):
-            total = zlib.crc32(part, total)
-    return total
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _refuse(name: str, rows: Array, width: int) -> None:

@@ -86,6 +86,8 @@ class Labels(Job):
     def begin(self, model: "LabelTrees", facts: dict[str, Any]) -> None:
         """Compiles the kernels on four examples, so that the clock of training has whole trees."""
         super().begin(model, facts)
+        if model.tick == len(self.feed):
+            return
         few = sparse.csr_array(np.eye(4, dtype=np.float32))
         with machine.kernel_threads(self.options["threads"] or machine.available()):
             SparseLabelTree(few, few)

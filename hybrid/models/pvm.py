@@ -20,7 +20,7 @@ from ..pvm.config import Config
 from ..pvm.figures import Pair, compared, floats, judged
 from ..pvm.live import Latest, Live
 from ..pvm.model import PVM, StepResult
-from ..pvm.source import CONFIG, VIDEO_HELP, configured, labelled, read_config
+from ..pvm.source import CONFIG, VIDEO_HELP, configured, labelled, read_config, updated
 from ..schedule import trace
 from ..settings import option, positive
 from ..storage import files
@@ -46,12 +46,6 @@ def _setting(text: str) -> str:
     if not name or not equals:
         raise argparse.ArgumentTypeError(f"found {text!r}, expected NAME=VALUE, as in activation=tanh")
     return text
-
-
-def _steps_set(settings: list[str] | None) -> int | None:
-    """Returns the steps of --set steps=N, if it is there; other values are rejected with the configuration."""
-    values = [text.partition("=")[2] for text in settings or () if text.startswith("steps=")]
-    return int(values[-1]) if values and values[-1].isdigit() else None
 
 
 def _port(text: str) -> int:
@@ -111,7 +105,7 @@ class Evaluation:
 
 def complete(chosen: dict[str, Any], explicit: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the options with dependent ones filled in."""
-    steps = chosen["steps"] or _steps_set(chosen["set"]) or presets.load(chosen["config"])[0].steps or STEPS
+    steps = chosen["steps"] or updated(chosen)[0].steps or STEPS
     return chosen | {"steps": steps, "every": chosen["every"] or max(steps // POINTS, 1)}
 
 

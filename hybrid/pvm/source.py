@@ -1,5 +1,6 @@
 """Clips and configuration from the options of a command."""
 
+import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -26,9 +27,17 @@ def labelled(found: Sequence[Clip]) -> bool:
 
 def configured(options: Mapping[str, Any]) -> Config:
     """Returns the configuration of --config, updated by --set; notes on an original's file go to stderr."""
-    config, notes = presets.load(options["config"])
+    config, notes = updated(options)
     for note in notes:
         console.note(f"{options['config']}: {note}")
+    if any(setting.startswith("schedule=") for setting in options["set"] or ()):  # an explicit schedule is not rescaled
+        return dataclasses.replace(config, steps=None)
+    return config.stretched(options["steps"])
+
+
+def updated(options: Mapping[str, Any]) -> tuple[Config, list[str]]:
+    """Returns the configuration of --config, updated by --set and not rescaled; and notes on an original's file."""
+    config, notes = presets.load(options["config"])
     fields = json.loads(config.to_json())
     for setting in options["set"] or ():
         name, _, text = setting.partition("=")
@@ -40,9 +49,7 @@ def configured(options: Mapping[str, Any]) -> Config:
         if inside is None:
             raise ValueError(f"--set {setting}: found a configuration without readouts, expected one with")
         inside[name.removeprefix("readout.")] = value
-    if any(setting.startswith("schedule=") for setting in options["set"] or ()):  # an explicit schedule is not rescaled
-        return Config.from_fields(fields | {"steps": None})
-    return Config.from_fields(fields).stretched(options["steps"])
+    return Config.from_fields(fields), notes
 
 
 def read_config(folder: Path) -> Config:
