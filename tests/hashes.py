@@ -29,7 +29,7 @@ WORDS = ["words", "--text", "text.txt", "--min-count", "1", "--seed", "1", *ENGI
 FACTORS = ["factors", "--ratings", "u.data", *TRUNK]
 PVM = "pvm --video synthetic --steps 120 --every 20 --threads 2 --device cpu --config".split()
 RUNS: dict[str, list[str]] = {
-    "language_tree_delayed": [*LANGUAGE, "--readout", "tree", "--delay", "1", "--micro-batches", "2"],
+    "language_tree": [*LANGUAGE, "--readout", "tree", "--micro-batches", "2"],
     "language_full": [*LANGUAGE, "--readout", "full", "--eos", "--case", "keep", "--micro-batches", "3"],
     "language_sampled": [*LANGUAGE, "--readout", "sampled", "--negatives", "20", "--activation", "relu"],
     "words_skipgram": [*WORDS, "--readout", "sampled"],
@@ -41,7 +41,7 @@ RUNS: dict[str, list[str]] = {
     "pvm_classic": [*PVM, "classic.json"],
 }
 STOPPED: dict[str, list[str]] = {
-    "language_stopped": [*LANGUAGE, "--epochs", "12", "--readout", "tree", "--delay", "1"],
+    "language_stopped": [*LANGUAGE, "--epochs", "12", "--readout", "tree"],
     "pvm_stopped": [*PVM, "classic.json", "--steps", "1500", "--streams", "2"],
 }
 BASE = {"grids": [4, 2, 1], "block": 3, "hidden": [6], "wiring": "classic", "predict_steps": 1}

@@ -190,7 +190,7 @@ BARS: dict[tuple[str, tuple], tuple[Bar, ...]] = {
     ("rows.gather", (("ids", 65_536),)): (Bar("bandwidth_share", 0.9),),
     ("pvm.frame", (("config", "flat210m"), ("momentum", 0.0))): (COPY,),
     ("pvm.frame", (("config", "small"), ("streams", 1), ("readouts", False))): (Bar("value", 5000),),
-    ("overlap.tick", (("delay", 1),)): (Bar("overlap", 0.9),),
+    ("overlap.tick", ()): (Bar("overlap", 0.9),),
 }
 
 

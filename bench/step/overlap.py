@@ -28,21 +28,20 @@ TRIAL = 64  # hidden width of the trial that balances dense and sparse stages
 
 
 def run(arguments) -> None:
-    """Measures delay 0 and 1, with micro-batches long enough to hide a hand-off."""
+    """Measures all ways, with micro-batches long enough to hide a hand-off."""
     classes, batch, micro, ticks = (1_000, 256, 2, 2) if arguments.quick else (100_000, 8_192, 8, 8)
     feed = ZipfFeed(classes, batch)
     hidden = balanced(feed, micro, threads=1)  # one core each
     ways = {who: (overlap, most or arguments.threads) for who, (overlap, most) in WAYS.items()}
-    for delay in (0, 1):
-        case = Case(feed, hidden, micro, delay, ticks)
-        case.check_bytes(ways)
-        records = case.records(ways, arguments.repeat, max(WARM - ticks, 0))
-        show(records)
-        _judge({record["who"]: record for record in records})
-        append(arguments.json, records)
+    case = Case(feed, hidden, micro, ticks)
+    case.check_bytes(ways)
+    records = case.records(ways, arguments.repeat, max(WARM - ticks, 0))
+    show(records)
+    _judge({record["who"]: record for record in records})
+    append(arguments.json, records)
 
 
-def make_engine(feed: ZipfFeed, hidden, micro, delay, overlap, threads, device="cpu") -> Engine:
+def make_engine(feed: ZipfFeed, hidden, micro, overlap, threads, device="cpu") -> Engine:
     """Builds the language model under a tree, with the cores used in one of the ways."""
     return Engine(
         Embedding(feed.rows, WIDTH, per_example=CONTEXT, spread=0.1, optimiser=SGD(RATE)),
@@ -51,7 +50,7 @@ def make_engine(feed: ZipfFeed, hidden, micro, delay, overlap, threads, device="
         schedule="constant",
         threads=threads,
         device=device,
-        pipeline=Pipeline(micro_batches=micro, delay=delay, overlap=overlap),
+        pipeline=Pipeline(micro_batches=micro, overlap=overlap),
     )
 
 
@@ -65,7 +64,7 @@ def balanced(feed: ZipfFeed, micro: int, threads: int, device: str = "cpu") -> i
 
 
 def _trial(feed: ZipfFeed, hidden: int, micro: int, threads: int, device: str) -> Engine:
-    engine = make_engine(feed, hidden, micro, 0, False, threads, device)
+    engine = make_engine(feed, hidden, micro, False, threads, device)
     ticks = engine.run(feed)
     for _ in range(4):
         next(ticks)
@@ -90,13 +89,12 @@ class Case(NamedTuple):
     feed: ZipfFeed
     hidden: int
     micro: int
-    delay: int
     ticks: int
     device: str = "cpu"
 
     def engine(self, overlap: bool | None, threads: int) -> Engine:
         """Builds an engine that uses the cores in one of the ways."""
-        return make_engine(self.feed, self.hidden, self.micro, self.delay, overlap, threads, self.device)
+        return make_engine(self.feed, self.hidden, self.micro, overlap, threads, self.device)
 
     def check_bytes(self, ways: Ways) -> None:
         """Raises unless all ways give byte-identical parameters; runs before any timing."""
@@ -132,7 +130,7 @@ class Case(NamedTuple):
             engine.trace.clear()
 
         params = {"classes": self.feed.classes, "batch": self.feed.batch, "micro_batches": self.micro}
-        params |= {"hidden": self.hidden, "delay": self.delay}
+        params |= {"hidden": self.hidden}
         return Work("overlap.tick", who, params, self.ticks * self.feed.batch, "examples/s", step, check)
 
 
@@ -181,13 +179,13 @@ COPIES = ("x in", "hidden out", "grad in", "x_grad out")
 
 
 class Hybrid:
-    """The contest of one delay on a Machine of bench/gpu/machine.py."""
+    """The contest on a Machine of bench/gpu/machine.py."""
 
-    def __init__(self, machine: Any, sizes: tuple[int, int, int, int], delay: int, threads: int):
+    def __init__(self, machine: Any, sizes: tuple[int, int, int, int], threads: int):
         self.machine, self.threads = machine, threads
         classes, batch, micro, ticks = sizes
         feed = ZipfFeed(classes, batch)
-        self.case = Case(feed, balanced(feed, micro, threads, "cuda:0"), micro, delay, ticks, "cuda:0")
+        self.case = Case(feed, balanced(feed, micro, threads, "cuda:0"), micro, ticks, "cuda:0")
 
     def records(self, repeat: int) -> list[dict]:
         """Returns ours first, then the same stages in turn."""
@@ -200,6 +198,5 @@ class Hybrid:
 
 
 def on_gpu(machine: Any, quick: bool, threads: int) -> Iterator[Callable[[], Hybrid]]:
-    """Yields factories of the contests of delay 0 and 1."""
-    for delay in (0, 1):
-        yield partial(Hybrid, machine, GPU_QUICK if quick else GPU, delay, threads)
+    """Yields the factory of the contest."""
+    yield partial(Hybrid, machine, GPU_QUICK if quick else GPU, threads)

@@ -1,17 +1,12 @@
-"""Checkpoints of engines: settings and arrays in flight, in addition to the parameters."""
+"""Checkpoints of engines: settings, in addition to the parameters."""
 
-import math
-from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from .. import backend, check, readout, sparse, trunk
 from ..schedule.rates import RateSchedule
-from ..schedule.slot import Slot
 from .embedding import Embedding, Inputs, rebuild
-from .route import Pipeline, Route
+from .route import Pipeline
 
 if TYPE_CHECKING:
     from .engine import Engine
@@ -27,13 +22,13 @@ def learned(name: str) -> bool:
     return not name.startswith(("trunk.buffer.", "trunk.optimiser.")) and not name.endswith(STATE)
 
 
-def save(engine: "Engine", folder: str | Path, facts: dict[str, Any], begun: dict[str, np.ndarray]) -> None:
-    """Writes a checkpoint, see Engine.save; begun: the arrays of batches in flight."""
+def save(engine: "Engine", folder: str | Path, facts: dict[str, Any]) -> None:
+    """Writes a checkpoint, see Engine.save."""
     from ..storage import checkpoint
 
     more: dict[str, Any] = {"tied": True} if engine.tied else {}
     more |= {"update": engine.update} if engine.route.online else {}
-    settings: dict[str, Any] = {"micro_batches": engine.micro_batches, "delay": engine.delay}
+    settings: dict[str, Any] = {"micro_batches": engine.micro_batches}
     settings |= {"schedule": engine.schedule.name, "warmup": engine.schedule.warmup}
     own = {
         "embedding": engine.embedding.describe(),
@@ -41,9 +36,8 @@ def save(engine: "Engine", folder: str | Path, facts: dict[str, Any], begun: dic
         "readout": engine.readout.describe() | {"state": engine.readout.state()},
         "settings": settings | more,
         "tick": engine.tick,
-        "begun": {name: array.shape for name, array in begun.items()},
     }
-    arrays = engine.parameters() | begun
+    arrays = engine.parameters()
     engine.route.write(lambda: checkpoint.save(folder, arrays, {"engine": own, "facts": facts}))
 
 
@@ -63,7 +57,7 @@ def load(
         own = manifest["engine"]
         output = {name: value for name, value in own["readout"].items() if name != "state"}
         settings = own["settings"]
-        parts = {name: settings[name] for name in ("micro_batches", "delay", "update") if name in settings}
+        parts = {name: settings[name] for name in ("micro_batches", "update") if name in settings}
         _check_size(folder, own, output, held)
         engine = cls(
             _source(own["embedding"], rows_device),
@@ -77,13 +71,12 @@ def load(
         )
         if given is not None:
             given.expect(own["trunk"])  # type: ignore[attr-defined]  # those have it that are given, see `_trunk`
-        begun = {name: np.empty(shape, np.float32) for name, shape in own["begun"].items()}
-        engine.route.read(lambda: checkpoint.load_into(folder, engine.parameters() | begun))
+        engine.route.read(lambda: checkpoint.load_into(folder, engine.parameters()))
         engine.embedding.send()
         if engine.trunk:
             engine.trunk.send()
         engine.readout.restore(own["readout"]["state"])
-        engine.go_on(check.whole("tick", own["tick"], 0), begun)
+        engine.tick = check.whole("tick", own["tick"], 0)
         return engine, manifest["facts"]
 
 
@@ -110,42 +103,5 @@ def _check_size(folder: str | Path, own: dict[str, Any], output: dict[str, Any],
     least = sparse.numbers(**rows) if rows.get("rows") else 0
     least += readout.least(output) + (trunk.least(dense) if dense else 0)
     least -= output["classes"] * output["width"] if own["settings"].get("tied") else 0  # one shared table, stored once
-    if least + sum(math.prod(shape) for shape in own["begun"].values()) > held:
+    if least > held:
         raise ValueError(f"{folder}: declares {least} parameters, but holds {held} numbers; it was altered")
-
-
-# The output of begin stages for batches in flight cannot be recomputed: parameters have been updated since.
-
-
-def kept(sets: Iterable[list[Slot]], route: Route) -> dict[str, np.ndarray]:
-    """Returns copies of these arrays, named "begun.TICK.MICRO.ARRAY"; no stage may be running."""
-    return {
-        _key(slot, name): route.device.to_host(getattr(slot, f"{name}_dev")).copy()
-        for slots in sets
-        for slot in slots
-        for name in route.begun
-    }
-
-
-def ahead(arrays: Mapping[str, np.ndarray], tick: int) -> dict[str, np.ndarray]:
-    """Returns the arrays of batches from `tick` on; they stay valid if a run ended before them, as when its feed fails."""
-    return {key: array for key, array in arrays.items() if int(key.split(".")[1]) >= tick}
-
-
-def restored(slots: list[Slot], route: Route, arrays: Mapping[str, np.ndarray]) -> bool:
-    """Fills slots, already filled by the feed, with the arrays of `kept`; False if there are none."""
-    for slot in slots:
-        keys = {name: _key(slot, name) for name in route.begun} if arrays else {}
-        if not keys or next(iter(keys.values())) not in arrays:
-            return False
-        for name, key in keys.items():
-            route.device.write(getattr(slot, f"{name}_dev"), arrays[key])
-        for name in route.fed:
-            route.device.write(getattr(slot, f"{name}_dev"), getattr(slot, name))
-        if "hidden" in route.crossing:
-            slot.hidden[:] = arrays[keys.get("hidden") or keys["x"]]
-    return True
-
-
-def _key(slot: Slot, name: str) -> str:
-    return f"begun.{slot.tick}.{slot.micro}.{name}"

@@ -110,7 +110,7 @@ class Embedding:
     def buffers(self) -> Buffers:
         """Returns the buffers: ids are copied for rows on the trunk's GPU, vectors and gradients for rows on the host."""
         ids = ("ids", "bag_at", "values") if self.bags == "weighted" else ("ids", "bag_at") if self.bags else ("ids",)
-        return Buffers(dict.fromkeys(("x", "x_grad"), self.outputs), ids if self.beside else ("x", "x_grad"), ("x",))
+        return Buffers(dict.fromkeys(("x", "x_grad"), self.outputs), ids if self.beside else ("x", "x_grad"))
 
     def begin(self, copy: Copies) -> list[Stage]:
         gather = Stage("gather", self._queue, self._gather, ("ids in", "bag_at in"))

@@ -38,7 +38,7 @@ class Engine(Runner[Tick]):
     pipeline       flow of batches: Pipeline(micro_batches=2), ...; None: whole batches in sequence, see Pipeline
     schedule       of all rates: "constant", "linear", "cosine" or "step"; with warm-up RateSchedule("cosine", warmup=100)
     tied           True: the readout uses the embedding's table, initialised as the embedding. For full or sampled readouts of
-                   equal width, on the CPU, with one micro-batch and no delay
+                   equal width, on the CPU, with one micro-batch
 
     tick, torn, trace  see Runner
     whole              the trunk's sequence length, otherwise 1: batches and micro-batches are multiples of it
@@ -65,10 +65,7 @@ class Engine(Runner[Tick]):
         self.trunk, self.readout = trunk, readout
         _check_widths(embedding, trunk, readout)
         way = pipeline or Pipeline()
-        self.micro_batches, self.delay = way.micro_batches, way.delay
-        self.overlap, self.update = way.overlap, way.update
-        if self.delay and (reason := getattr(trunk, "undelayed", None)):
-            raise ValueError(f"delay: found {self.delay}, expected 0: {reason}")
+        self.micro_batches, self.overlap, self.update = way.micro_batches, way.overlap, way.update
         self.schedule = schedule if isinstance(schedule, RateSchedule) else RateSchedule(schedule)
         self.threads = available() if threads is None else threads
         self.sparse = backend.choose("cpu")
@@ -87,17 +84,15 @@ class Engine(Runner[Tick]):
         if tied:
             _tie(self)
         self.cores: Cores | None = None
-        self._prefetched: dict[str, np.ndarray] = {}
-        self._prefetched_of = self._sizes
 
     # Training
 
     def run(self, feed: Feed) -> Iterator[Tick]:
         """Trains from the current step to the feed's end; yields every finished step.
 
-        Between two steps the caller may evaluate, save or stop: only `delay` batches are in flight. A stopped run resumes
-        with bit-identical results. An interrupt (SIGINT) takes effect at the end of the step: KeyboardInterrupt, like any
-        error of the feed, leaves the engine between two steps.
+        Between two steps the caller may evaluate, save or stop. A stopped run resumes with bit-identical results. An
+        interrupt (SIGINT) takes effect at the end of the step: KeyboardInterrupt, like any error of the feed, leaves the
+        engine between two steps.
 
         Raises ValueError for a feed that does not fit this engine; FloatingPointError, with the step, for a loss that is not
         finite; errors of stages, with a note of stage and step. The latter two, and a second interrupt, which aborts a step,
@@ -125,14 +120,13 @@ class Engine(Runner[Tick]):
             raise ValueError(f"feed: {rows} examples a micro-batch, the readout was made for {self.readout.batch}")
 
     def _laid_out(self, feed: Feed) -> Course:
-        self._prefetched, self._prefetched_of = self._in_flight(), self._sizes
         route, self.trace = self.route, Trace()
         plan, slots = route.plan(), self._slots(feed, self.schedule.over(len(feed)))
         settings = self.threads, self._overlap(), route.online, route.queues
         self.cores = Cores(self.dense.device, self.sparse.device, *settings)
-        schedule = Schedule(plan, slots, self.cores.queues, self.delay, self.trace, whole=self.whole)
+        schedule = Schedule(plan, slots, self.cores.queues, self.trace, whole=self.whole)
         batches = ((tick, self._batch(feed, tick)) for tick in range(self.tick, len(feed)))
-        return Course(schedule, batches, lambda slots: checkpoint.restored(slots, self.route, self._prefetched))
+        return Course(schedule, batches)
 
     def _overlap(self) -> bool | None:
         """Returns True if stages overlap; None: both ways are measured."""
@@ -153,34 +147,22 @@ class Engine(Runner[Tick]):
     def _leave(self) -> None:
         assert self.cores
         # If the interpreter exits during a run, the device is already closed here.
-        lost = self.torn or self.dense.device.closed
-        self._prefetched = {} if lost else self._in_flight()
+        if not (self.torn or self.dense.device.closed):
+            self.settle()
         self.cores.close()
 
     def _batch(self, feed: Feed, tick: int) -> Batch:
         return fitting(feed, tick, self.embedding, several=self.route.several, whole=self.whole)
 
     def _slots(self, feed: Feed, scale: Callable[[int], float]) -> list[list[Slot]]:
-        """Returns the buffers of a run: delay + 2 sets of one slot per micro-batch."""
+        """Returns the buffers of a run: two sets of one slot per micro-batch."""
         most = feed.batch // self.whole
         if self.micro_batches > most:
             parts = "examples" if self.whole == 1 else f"sequences of {self.whole}"
             raise ValueError(f"micro_batches: found {self.micro_batches}, expected 1 to {most}, the {parts} of a batch")
         rows = part(feed.batch, self.micro_batches, self.whole)
         make = functools.partial(self.route.slot, rows, feed.most_ids, scale, _targets(feed))
-        return [[make() for _ in range(self.micro_batches)] for _ in range(self.delay + 2)]
-
-    def _in_flight(self) -> dict[str, np.ndarray]:
-        """Returns the arrays of batches in flight, current or from the last run; none after the engine has grown."""
-        self.settle()
-        if self._prefetched_of != self._sizes:
-            return {}
-        under_way = self._schedule.begun if self._schedule else ()
-        return checkpoint.ahead(self._prefetched, self.tick) | checkpoint.kept(under_way, self.route)
-
-    @property
-    def _sizes(self) -> tuple[int, int]:
-        return self.embedding.rows, self.readout.classes
+        return [[make() for _ in range(self.micro_batches)] for _ in range(2)]
 
     # Queries
 
@@ -319,7 +301,8 @@ class Engine(Runner[Tick]):
         """
         self._check_whole()
         with self._runs.alone:
-            checkpoint.save(self, folder, facts or {}, self._in_flight())
+            self.settle()
+            checkpoint.save(self, folder, facts or {})
 
     @classmethod
     def load(
@@ -346,22 +329,18 @@ class Engine(Runner[Tick]):
         machine = {"device": device, "threads": threads, "overlap": overlap, "route": route}
         return checkpoint.load(cls, folder, trunk, rows_device, readout_device, machine)
 
-    def go_on(self, tick: int, arrays: dict[str, np.ndarray]) -> None:
-        """Sets the number of finished steps; arrays: of batches in flight, see hybrid/engine/checkpoint.py."""
-        self.tick, self._prefetched, self._prefetched_of = tick, arrays, self._sizes
-
     def __reduce__(self) -> tuple[Any, ...]:
         """Copies the engine with its parts and position; ValueError if a step failed midway."""
         self._check_whole()
         settings = {name: getattr(self, name) for name in ("threads", "schedule", "tied")} | {"device": self.dense.name}
-        settings["pipeline"] = Pipeline(self.micro_batches, self.delay, self.overlap, self.update)
+        settings["pipeline"] = Pipeline(self.micro_batches, self.overlap, self.update)
         with self._runs.alone:
-            arrays = {name: array.copy() for name, array in self._in_flight().items()}
+            self.settle()
             made = functools.partial(Engine, **settings)
-            return made, (self.embedding, self.trunk, self.readout), (self.tick, arrays)
+            return made, (self.embedding, self.trunk, self.readout), self.tick
 
-    def __setstate__(self, state: tuple[int, dict[str, np.ndarray]]) -> None:
-        self.go_on(*state)
+    def __setstate__(self, tick: int) -> None:
+        self.tick = tick
 
 
 def regrow(engine: Engine, feed: Feed, vectors: Any = None) -> int:
@@ -435,9 +414,8 @@ def _tie(engine: Engine) -> None:
     """Makes the readout use the embedding's first rows; ValueError if they cannot, or could be read during an update."""
     embedding: Any = engine.embedding
     readout: Any = engine.readout
-    for name, found, least in (("micro_batches", engine.micro_batches, 1), ("delay", engine.delay, 0)):
-        if found != least:
-            raise ValueError(f"{name}: found {found}, expected {least} with tied=True: rows and readout move one table")
+    if (found := engine.micro_batches) != 1:
+        raise ValueError(f"micro_batches: found {found}, expected 1 with tied=True: rows and readout move one table")
     if not hasattr(readout, "take"):
         raise ValueError(f"tied: found a {readout.kind} readout, expected full or sampled, with a row for every class")
     if not embedding.rows:

@@ -14,7 +14,6 @@ from .embedding import Embedding, Inputs
 if TYPE_CHECKING:
     from .engine import Engine
 
-FEED = ("ids", "bag_at", "values")  # arrays read by the rows, written by the feed
 UPDATES = ("batch", "online")
 
 
@@ -23,7 +22,6 @@ class Pipeline:
     """Settings of the flow of batches through an engine.
 
     micro_batches  parts of a batch, whose dense and sparse stages overlap; the readout is updated after every part
-    delay          batches in flight: 0 is exact, 1 overlaps more and trains on parameters one batch old
     overlap        True: dense and sparse stages run concurrently and share the threads; False: sequentially on all threads;
                    None: both are measured in the first steps and the faster is kept. Results are the same.
     update         "online": rows and readout are updated per example (per run of equal targets), not per batch, as in
@@ -35,14 +33,12 @@ class Pipeline:
     """
 
     micro_batches: int = 1
-    delay: int = 0
     overlap: bool | None = None
     update: str = "batch"
     route: Callable[["Engine"], "Route"] | None = None
 
     def __post_init__(self) -> None:
         check.whole("micro_batches", self.micro_batches, 1)
-        check.whole("delay", self.delay, 0, 1)
         check.choice("update", self.update, UPDATES)
 
 
@@ -89,16 +85,6 @@ class Route:
     def begin(self, copy: Copies) -> list[Stage]:
         """Returns the stages up to the hidden vectors; they train nothing."""
         return self.embedding.begin(copy) + (self.trunk.begin(copy) if self.trunk else [])
-
-    @property
-    def begun(self) -> tuple[str, ...]:
-        """The arrays written by the begin stages; the last holds the hidden vectors."""
-        return tuple(name for buffers in self._buffers for name in buffers.begun)
-
-    @property
-    def fed(self) -> tuple[str, ...]:
-        """The arrays written by the feed that the begin stages copy to the device."""
-        return tuple(name for name in (("x",) if self.embedding.dense else FEED) if name in self.crossing)
 
     @property
     def crossing(self) -> tuple[str, ...]:
@@ -186,6 +172,5 @@ def _check_online(engine: "Engine") -> None:
         )
     if not getattr(embedding, "rows", 0) or embedding.per_example != 1 or embedding.bags not in (None, "undivided"):
         raise ValueError(f"{found}, expected an embedding with one id an example, or with bags='undivided'; or 'batch'")
-    for name, value in (("delay", engine.delay), ("tied", engine.tied)):
-        if value:
-            raise ValueError(f"{name}: found {value} with update='online', which reads rows as they are; leave it out")
+    if engine.tied:
+        raise ValueError("tied: found True with update='online', which reads rows as they are; leave it out")

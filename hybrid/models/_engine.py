@@ -18,7 +18,7 @@ from ..feeds import Feed
 from ..optimisers import ROWS, named
 from ..readout import registry as readout_kinds
 from ..readout.tree import CLUSTERED
-from ..settings import number, option, positive, whole
+from ..settings import number, option, positive
 from ..storage import checkpoint
 from ..train import plots
 from ..train.job import Job, Watched
@@ -47,7 +47,6 @@ class EngineOptions:
     epochs: int = option(5, "passes over the data", group="training", type=positive)
     batch: int | None = option(512, "examples a batch", group="training", type=positive)
     micro_batches: int = option(2, "parts of a batch that overlap", group="training", type=positive)
-    delay: int = option(0, "batches begun and not finished, 0 (exact) or 1", group="training", type=whole)
     schedule: str = option(
         "linear", "how all rates fall over the run", group="training", choices=("constant", "linear", "cosine", "step")
     )
@@ -231,7 +230,6 @@ def make_engine(
     output = readout.make(
         options["readout"], feed.counts, hidden, options, batch=feed.batch, trunk=trunk, backend=beside
     )
-    parts = {name: options[name] for name in ("micro_batches", "delay")}
     settings = {name: options[name] for name in ("device", "threads", "schedule")}
-    settings["pipeline"] = Pipeline(**parts, update=update, route=_route())
+    settings["pipeline"] = Pipeline(options["micro_batches"], update=update, route=_route())
     return Engine(embedding, dense, output, tied=tied, **settings)

@@ -167,7 +167,7 @@ def _by_data(options: Mapping[str, Any], train: Histories) -> tuple[dict[str, An
 def _complete_tied(chosen: dict[str, Any], explicit: Mapping[str, Any]) -> dict[str, Any]:
     if chosen["readout"] not in ("full", "sampled"):
         raise ValueError(f"--tied: not used by --readout {chosen['readout']}, expected full or sampled; leave it out")
-    for name, only in (("micro_batches", 1), ("delay", 0), ("readout_width", chosen["width"])):
+    for name, only in (("micro_batches", 1), ("readout_width", chosen["width"])):
         if explicit.get(name) not in (None, only):
             raise ValueError(f"{flag(name)}: found {explicit[name]}, expected {only} with --tied")
     return chosen | {"micro_batches": 1, "readout_width": chosen["width"]}

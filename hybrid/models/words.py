@@ -115,7 +115,7 @@ def update(options: Mapping[str, Any]) -> str:
     plain = options["readout_optimiser"] == "sgd" and not options["biases"]
     logistic = options["readout"] == "sampled" and options["loss"] in (None, "logistic")
     tree = options["readout"] == "tree" and options["mode"] == "deterministic"
-    return "online" if plain and (logistic or tree) and not options["delay"] else "batch"
+    return "online" if plain and (logistic or tree) else "batch"
 
 
 def evaluate(run: Trained, given: dict[str, Any]) -> dict[str, Any]:

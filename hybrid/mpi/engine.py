@@ -54,8 +54,6 @@ def _check(engine: "Engine", size: int) -> None:
     why = getattr(engine.trunk, "unranked", None)
     if why or not hasattr(engine.trunk, "gradient"):
         raise ValueError(f"ranks: found {size}, expected 1: {why or 'the trunk has no gradient that ranks could add'}")
-    if engine.delay:
-        raise ValueError(f"delay: found {engine.delay} with {size} ranks, expected 0, which is exact; leave it out")
     if engine.micro_batches < size:
         raise ValueError(
             f"micro_batches: found {engine.micro_batches} with {size} ranks, expected {size} at least;"

@@ -231,7 +231,7 @@ class PVM(Runner[StepResult]):
         begin = stages if ahead else [stage for stage in stages if stage.queue == "copy in"]
         delay = 0 if self.backend.device.threads else max(ahead, DELAY)
         slots = [[self.pipeline.slot()] for _ in range(delay + 2)]
-        schedule = Schedule(Plan(begin, stages[len(begin) :], []), slots, queues, delay, self.trace)
+        schedule = Schedule(Plan(begin, stages[len(begin) :], []), slots, queues, self.trace, delay=delay)
         return Course(schedule, batches, hold=lambda slots: ahead > 0 and slots[0].complete)
 
     def _batches(self, frames: Iterator[Any], every: int) -> Iterator[tuple[int, FrameInput]]:

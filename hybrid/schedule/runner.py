@@ -4,24 +4,18 @@ from collections.abc import Callable, Generator, Iterator
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from .guards import Held, Runs
-from .schedule import Schedule, Tick, broken_off
+from .schedule import Schedule, Tick, broken_off, never_held
 from .trace import Trace
 
 T = TypeVar("T")
 
 
-def never(slots: list[Any]) -> bool:
-    """Returns False: no batch is restored or held."""
-    return False
-
-
 class Course(NamedTuple):
-    """The course of a run: a schedule, the numbered batches, and the two callbacks of `Schedule.run`."""
+    """The course of a run: a schedule, the numbered batches, and the callback of `Schedule.run`."""
 
     schedule: Schedule
     batches: Iterator[tuple[int, Any]]
-    restore: Callable[[list[Any]], bool] = never
-    hold: Callable[[list[Any]], bool] = never
+    hold: Callable[[list[Any]], bool] = never_held
 
 
 class Runner(Generic[T]):
@@ -59,7 +53,7 @@ class Runner(Generic[T]):
             course = lay_out()
             self._schedule = schedule = course.schedule
             try:
-                for tick in schedule.run(course.batches, course.restore, course.hold):
+                for tick in schedule.run(course.batches, course.hold):
                     self._count(tick)
                     schedule.moving = False
                     result = self._result(tick)
@@ -97,7 +91,7 @@ class Runner(Generic[T]):
         raise NotImplementedError
 
     def _leave(self) -> None:
-        """Keeps the batches in flight, unless the model is inconsistent, and closes the run's queues."""
+        """Waits for the work in flight, unless the model is inconsistent, and closes the run's queues."""
         raise NotImplementedError
 
     def _explain(self, failure: BaseException) -> None:

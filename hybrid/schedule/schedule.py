@@ -5,8 +5,8 @@ A step, `tick` in code, processes one batch. The batch is split into micro-batch
 works on one micro-batch while the readout works on the previous one. Parameters are updated only in `finish`, in the order of
 steps and micro-batches, and each set of parameters on one queue. So results do not depend on the overlap of queues.
 
-delay is the number of batches in flight when a batch is finished. 0 is exact. With k, batch t + k begins before batch t is
-finished. Its parameters lack the updates of batches t to t + k - 1, which changes the results.
+delay is the number of batches in flight when a batch is finished, 0 for an engine. With k, batch t + k begins before batch t is
+finished. So its stages to `begin` must read no parameters, or there are none to `finish`.
 """
 
 import functools
@@ -64,6 +64,11 @@ class Plan(NamedTuple):
     update: list[Stage]
 
 
+def never_held(slots: list[Any]) -> bool:
+    """Returns False: the next batch may begin at any time."""
+    return False
+
+
 class Schedule:
     """Execution of a plan over a feed.
 
@@ -79,7 +84,14 @@ class Schedule:
     """
 
     def __init__(
-        self, plan: Plan, slots: list[list[Any]], queues: dict[str, Any], delay: int, trace: Trace, *, whole: int = 1
+        self,
+        plan: Plan,
+        slots: list[list[Any]],
+        queues: dict[str, Any],
+        trace: Trace,
+        *,
+        delay: int = 0,
+        whole: int = 1,
     ):
         if len(slots) != delay + 2:
             raise ValueError(f"slots: found {len(slots)} sets, expected {delay + 2} for delay {delay}")
@@ -95,13 +107,11 @@ class Schedule:
     def run(
         self,
         batches: Iterator[tuple[int, Any]],
-        restore: Callable[[list[Any]], bool],
-        hold: Callable[[list[Any]], bool] = lambda slots: False,
+        hold: Callable[[list[Any]], bool] = never_held,
     ) -> Iterator[Tick]:
         """Runs (tick, batch) pairs; yields each step when it is finished.
 
-        restore(slots)  returns True if it has filled in the output of the begin stages, for batches in flight at a checkpoint
-        hold(slots)     returns True if no further batch may begin until the caller has received this one's step
+        hold(slots)  returns True if no further batch may begin until the caller has received this one's step
 
         While the caller handles a step, only `delay` batches are in flight, and the next batch is being filled.
 
@@ -119,7 +129,7 @@ class Schedule:
                 raise upcoming
             self.moving = bool(upcoming or self.begun)
             if upcoming:
-                self._begin(upcoming, restore)
+                self._begin(upcoming)
                 if self._feeds_apart:
                     self._fill(sets, batches)
                 held = hold(upcoming)
@@ -167,11 +177,10 @@ class Schedule:
                 for name, event in slot.events.items():
                     _named(name, slot, event.wait)
 
-    def _begin(self, slots: list[Any], restore: Callable[[list[Any]], bool]) -> None:
+    def _begin(self, slots: list[Any]) -> None:
         for slot in slots:
             slot.take()
-        if not restore(slots):
-            self._put(self.plan.begin, slots)
+        self._put(self.plan.begin, slots)
         self.begun.append(slots)
         if len(self.begun) > self.delay + 1:
             raise RuntimeError(f"schedule: {len(self.begun)} batches begun and not finished, delay allows {self.delay}")
@@ -214,7 +223,6 @@ class Schedule:
                     self._run(stage, slot, [slot])
 
     def _run(self, stage: Stage, slot: SlotState, behind: list[Any]) -> None:
-        # Stages of a batch restored from a checkpoint have no event: they are done.
         after = [one.events[name] for one in behind for name in stage.after if name in one.events]
         queue = self.queues[stage.queue]
         note = functools.partial(self.trace.note, queue.name, stage.name, slot.tick, slot.micro)
@@ -263,12 +271,10 @@ class Buffers(NamedTuple):
 
     widths    numbers per row of its float32 arrays, by name; dense stages use them on their device as NAME_dev
     crossing  names of the arrays also needed on the host: some of these, or of ids, bag_at, values, target, weight and losses
-    begun     names of those written by `begin`, which checkpoints keep for batches in flight
     """
 
     widths: dict[str, int]
     crossing: tuple[str, ...] = ()
-    begun: tuple[str, ...] = ()
 
 
 BESIDE = {"ids": "values", "target": "weight"}  # optional arrays, copied in one stage with another array

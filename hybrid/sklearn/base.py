@@ -64,7 +64,7 @@ def run(engine: Engine, feed: Feed, verbose: int) -> list[float]:
 
     verbose  above 0: shows progress on stderr
     """
-    engine.go_on(0, {})
+    engine.tick = 0
     sums, examples = [0.0] * feed.epochs, [0] * feed.epochs
     ticks = engine.run(feed)
     for tick in console.bar(len(feed), "fit", "batches", items=ticks) if verbose else ticks:

@@ -43,7 +43,6 @@ class TrunkProtocol(Protocol):
     spares     names of arrays among the above that are None in a slot without a reader: ("x_grad",)
     whole      group size of the examples of a batch, which no micro-batch cuts: the length of a sequence
     threaded   True: its numbers on the CPU depend on the thread count of its queue, which no measurement then chooses
-    undelayed  the reason why it cannot start a batch before the previous one is finished, in words
     gradient   of one whose work ranks can partition: a `Gradient`
     expect     of a trunk passed to Engine.load: expect(facts) prepares it to be filled as the described one
     """

@@ -78,7 +78,7 @@ class MLP(Stages):
         """Returns the outputs of layers and their gradients."""
         kept = {self._out(place): layer.outputs for place, layer in enumerate(self.layers)}
         grads = {self._grad(place): layer.outputs for place, layer in enumerate(self.layers)}
-        return Buffers(kept | grads, begun=tuple(kept))
+        return Buffers(kept | grads)
 
     def forward(self, slot: Slot) -> None:
         x = slot.x_dev

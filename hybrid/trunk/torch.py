@@ -52,7 +52,6 @@ class TorchTrunk(Stages):
 
     kind = "torch"
     places: tuple[str, ...] = ("cpu", "cuda")
-    undelayed = "autograd goes back through a module that has not moved since forward; overlap more with micro_batches"
 
     def __init__(
         self,
@@ -118,7 +117,7 @@ class TorchTrunk(Stages):
             self.gradient = TorchGradient(device, self._place, self._parameters)
 
     def buffers(self) -> Buffers:
-        return Buffers(dict.fromkeys(("hidden", "grad"), self.outputs), begun=("hidden",))
+        return Buffers(dict.fromkeys(("hidden", "grad"), self.outputs))
 
     def forward(self, slot: Slot) -> None:
         with self._place.stage(self.seed, slot.tick, slot.micro, FORWARD):

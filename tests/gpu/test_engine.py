@@ -123,21 +123,20 @@ def test_the_numbers_are_those_of_the_cpu(cuda, name):
         np.testing.assert_allclose(found.hidden(*given), expected.hidden(*given), rtol=1e-3, atol=1e-5)
 
 
-# A delay and micro-batches with each place of rows and readout
-ORDERS = [("tree", 0, 3), ("tree", 1, 1), ("sampled over bags", 1, 2), ("rows, full over bags", 1, 3)]
-ORDERS += [("beside: full", 0, 2), ("beside: head", 1, 3), ("rows, head", 0, 2)]
-ORDERS += [("tree by row-adagrad", 1, 3), ("deep: all", 1, 2)]
+# Micro-batches with each place of rows and readout
+ORDERS = [("tree", 3), ("tree", 1), ("sampled over bags", 2), ("rows, full over bags", 3), ("beside: full", 2)]
+ORDERS += [("beside: head", 3), ("rows, head", 2), ("tree by row-adagrad", 3), ("deep: all", 2)]
 
 
 @pytest.mark.parametrize(
-    ("name", "delay", "micro_batches", "orders"),
+    ("name", "micro_batches", "orders"),
     [
         *((*case, 4) for case in ORDERS),
-        *(pytest.param(name, 1, 2, 100, marks=pytest.mark.slow) for name in MODELS),
+        *(pytest.param(name, 2, 100, marks=pytest.mark.slow) for name in MODELS),
     ],
 )
-def test_overlapped_equals_serial_bit_for_bit_in_any_order_of_completion(gpu, cuda, name, delay, micro_batches, orders):
-    model, options = MODELS[name], {"delay": delay, "micro_batches": micro_batches}
+def test_overlapped_equals_serial_bit_for_bit_in_any_order_of_completion(gpu, cuda, name, micro_batches, orders):
+    model, options = MODELS[name], {"micro_batches": micro_batches}
     losses, expected = run(model.make(cuda, overlap=False, **options), model.feed(5))
     for seed in gpu.orders(orders if gpu.simulated else 3):
         others, found = run(model.make(cuda, overlap=True, **options), model.feed(5))
@@ -161,7 +160,7 @@ def test_overlapped_equals_serial_bit_for_bit_in_any_order_of_completion(gpu, cu
     ],
 )
 def test_a_checkpoint_goes_on_on_either_device(cuda, tmp_path, name, first, second):
-    model, options = MODELS[name], {"delay": 1, "micro_batches": 2}
+    model, options = MODELS[name], {"micro_batches": 2}
     _, expected = run(model.make(first, **options), model.feed(12))
     begun = model.make(first, **options)
     list(itertools.islice(begun.run(model.feed(12)), 5))
@@ -181,7 +180,7 @@ def test_a_checkpoint_goes_on_on_either_device(cuda, tmp_path, name, first, seco
 
 @pytest.mark.parametrize("name", ["tree", "beside: head", "rows"])
 def test_saving_and_asking_between_two_ticks_changes_nothing(cuda, tmp_path, name):
-    plain, saved = (MODELS[name].make(cuda, delay=1) for _ in range(2))
+    plain, saved = (MODELS[name].make(cuda) for _ in range(2))
     list(plain.run(Feed(8)))
     for _ in saved.run(Feed(8)):
         saved.save(tmp_path / "checkpoint")
@@ -193,7 +192,7 @@ def test_saving_and_asking_between_two_ticks_changes_nothing(cuda, tmp_path, nam
 @pytest.mark.parametrize("name", ["tree", "beside: full", "rows, head", "tree by row-adagrad"])
 def test_after_the_first_ticks_nothing_is_allocated(simulated, cuda, name):
     model = MODELS[name]
-    ticks = model.make(cuda, micro_batches=2, delay=1).run(model.feed(12))
+    ticks = model.make(cuda, micro_batches=2).run(model.feed(12))
     list(itertools.islice(ticks, 3))
     made = cudasim.calls(list, itertools.islice(ticks, 6))
     assert made["launch"] and not made.keys() & {"alloc", "host_alloc"}
@@ -209,8 +208,8 @@ def test_copies_have_all_that_is_kept(cuda):
     assert_same_bits(parameters(other), parameters(trained))
 
 
-@pytest.mark.parametrize(("fault", "delay"), [("launch:6", 0), ("copy:9", 1), ("lost:200", 1)])
-def test_a_device_that_fails_stops_the_run_and_the_checkpoint_stands(simulated, cuda, tmp_path, fault, delay):
+@pytest.mark.parametrize("fault", ["launch:6", "copy:9", "lost:200"])
+def test_a_device_that_fails_stops_the_run_and_the_checkpoint_stands(simulated, cuda, tmp_path, fault):
     script = f"""
 import itertools
 from tests import cudasim
@@ -219,7 +218,7 @@ cublas.use()
 from gpu.device import DeviceError
 from hybrid.engine import Engine
 from tests.support.small_engine import Feed, engine
-trained = engine(device="cuda:0", delay={delay})
+trained = engine(device="cuda:0")
 ticks = trained.run(Feed(40))
 list(itertools.islice(ticks, 2))
 trained.save({str(tmp_path / "checkpoint")!r})
@@ -233,7 +232,7 @@ except DeviceError as error:
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert "cuda:0: " in done.stdout and "the last checkpoint stands" in done.stdout, done.stdout + done.stderr
     assert "hidden on the host: (30, 4) True" in done.stdout
-    whole, (resumed, _) = engine(delay=delay, device=cuda), Engine.load(tmp_path / "checkpoint", device=cuda)
+    whole, (resumed, _) = engine(device=cuda), Engine.load(tmp_path / "checkpoint", device=cuda)
     for trained in (whole, resumed):
         list(trained.run(Feed(40)))
     assert_same_bits(parameters(resumed), parameters(whole))

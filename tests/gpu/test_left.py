@@ -17,7 +17,7 @@ TICKS, FRAMES = 8, 12
 
 def use(folder):
     """Train, stop, save, load and go on; an engine with all on the device, and a PVM whose frames become graphs."""
-    trained = placed(readout="device", bags=True, micro_batches=2, delay=1)
+    trained = placed(readout="device", bags=True, micro_batches=2)
     list(itertools.islice(trained.run(Ragged(TICKS)), TICKS // 2))
     trained.save(folder / "engine")
     places = {"rows_device": "cuda:0", "readout_device": "cuda:0"}

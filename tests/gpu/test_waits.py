@@ -33,19 +33,19 @@ RULED_WAITS = [  # with rows and readout on the device, values beside the ids an
 
 
 def rows_on_the_host():
-    return engine("tree", device="cuda:0", micro_batches=2, delay=1), Feed(6)
+    return engine("tree", device="cuda:0", micro_batches=3), Feed(6)
 
 
 def rows_on_the_device():
-    return placed(micro_batches=2, delay=1), Feed(6)
+    return placed(micro_batches=3), Feed(6)
 
 
 def bags_on_the_device():
-    return placed(bags=True, micro_batches=2, delay=1), Ragged(6)
+    return placed(bags=True, micro_batches=3), Ragged(6)
 
 
 def all_on_the_device():
-    return ruled(micro_batches=2, delay=1), Weighed(6)
+    return ruled(micro_batches=3), Weighed(6)
 
 
 @pytest.fixture

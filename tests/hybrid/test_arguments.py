@@ -45,7 +45,7 @@ SHAPE = (8, 8, 3)
 LEAST = [
     (functools.partial(Embedding, 4, 3), {"per_example": 1, "spread": 0.0, "seed": 0}),
     (lambda **given: Embedding(**{"rows": 4, "width": 3} | given), {"rows": 1, "width": 1}),
-    (lambda **own: Engine(Embedding(4, 3), None, _full(), pipeline=Pipeline(**own)), {"micro_batches": 1, "delay": 0}),
+    (lambda **own: Engine(Embedding(4, 3), None, _full(), pipeline=Pipeline(**own)), {"micro_batches": 1}),
     (RateSchedule, {"warmup": 0}),
     (SGD, {"rate": 0.0, "momentum": 0.0, "decay": 0.0}),
     (_full, {"width": 1, "batch": 1, "seed": 0}),

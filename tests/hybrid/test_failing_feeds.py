@@ -52,7 +52,7 @@ def test_whatever_a_feed_raises_leaves_the_model_between_two_ticks(tmp_path, fai
 
 
 def test_what_the_callers_own_code_raises_leaves_the_model_whole(tmp_path):
-    trained, model = engine(delay=1), PVM(TINY)
+    trained, model = engine(), PVM(TINY)
     for failure in (ValueError("no"), MemoryError(), KeyboardInterrupt()):
         for ticks in (trained.run(Feed(TICKS)), model.run(Scene(TICKS))):
             next(ticks)

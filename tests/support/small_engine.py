@@ -86,6 +86,4 @@ WAYS = {
     "serial": {"overlap": False},
     "overlapped": {"overlap": True},
     "measured": {"overlap": None, "threads": 4},
-    "delay": {"overlap": True, "delay": 1},
-    "serial, delay": {"overlap": False, "delay": 1},
 }

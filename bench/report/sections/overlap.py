@@ -20,7 +20,6 @@ WAYS = {
 }
 SIZES = ("classes", "batch", "micro_batches", "hidden")
 PACE = [
-    "delay",
     "way",
     "where",
     "threads",
@@ -35,7 +34,7 @@ BUSY = ["work", "other processes", "steps/s", "share of the quiet machine's", "s
 
 
 def section(records: Sequence[Record]) -> Section:
-    """Shows rates by delay, one tick, a busy machine."""
+    """Shows rates, one tick, a busy machine."""
     ticks = [one for one in records if one["work"] == "overlap.tick"]
     busy = [one for one in records if one["work"].startswith("busy.") and one["who"] == "ours"]
     answer: list[str] = []
@@ -43,13 +42,12 @@ def section(records: Sequence[Record]) -> Section:
     tables: list[Table] = []
     gaps = []
     if ticks:
-        answer += [_sizes(ticks[0])]
-        answer += [_summary(delay, ticks) for delay in sorted({one["params"]["delay"] for one in ticks})]
+        answer += [_sizes(ticks[0]), _summary(ticks)]
         figures.append(_paces(ticks))
         tables.append(_pace_table(ticks))
     else:
         gaps.append("Serial and overlapped stages have not been measured.")
-    if shown := [one for one in ticks if one.get("timeline") and one["params"]["delay"] == 0]:
+    if shown := [one for one in ticks if one.get("timeline")]:
         figures.append(_timeline(shown))
         tables.append(_timeline_table(shown))
     if busy:
@@ -73,14 +71,14 @@ def _sizes(record: Record) -> str:
     sizes = ", ".join(f"{name.replace('_', '-')} {record['params'][name]:,}" for name in SIZES)
     return (
         f"A language model whose dense stages (trunk) take about as long as its sparse ones (rows, tree): {sizes}. All ways "
-        "produce the same parameters to the byte, which is checked first. With delay 1 a batch starts on parameters one batch "
-        "old. Share hidden: of the time that overlap can hide. Last column: time of a tick over that of its busiest queue."
+        "produce the same parameters to the byte, which is checked first. Share hidden: of the time that overlap can hide. "
+        "Last column: time of a tick over that of its busiest queue."
     )
 
 
-def _summary(delay: int, ticks: Sequence[Record]) -> str:
-    """Returns the gain of overlapping at a delay."""
-    by = {one["who"]: one for one in ticks if one["params"]["delay"] == delay}
+def _summary(ticks: Sequence[Record]) -> str:
+    """Returns the gain of overlapping."""
+    by = {one["who"]: one for one in ticks}
     ours = by["overlapped"]
     gains = [
         f"{ours['value'] / by[who]['value']:.2f} times as fast as {WAYS[who]}"
@@ -88,7 +86,7 @@ def _summary(delay: int, ticks: Sequence[Record]) -> str:
         if who in by
     ]
     hidden = f"{ours['overlap']:.0%} of the time that overlap can hide is hidden"
-    return f"Overlapped stages (delay {delay}) are {', '.join(gains)}; {hidden}."
+    return f"Overlapped stages are {', '.join(gains)}; {hidden}."
 
 
 def _way(record: Record) -> str:
@@ -97,9 +95,7 @@ def _way(record: Record) -> str:
 
 
 def _paces(ticks: Sequence[Record]) -> Figure:
-    points = [
-        {"who": f"delay {one['params']['delay']}", "x": _way(one), "y": one["value"], **ends(one)} for one in ticks
-    ]
+    points = [{"who": "ours", "x": _way(one), "y": one["value"], **ends(one)} for one in ticks]
     caption = "Examples a second, with 95 % intervals of the medians"
     return Figure("overlap-pace", caption, "overlap-pace", points, "", "examples/s", log="", kind="bars")
 
@@ -110,8 +106,7 @@ def _pace_table(ticks: Sequence[Record]) -> Table:
         low, high = one.get("interval") or (None, None)
         over = 1 / one["efficiency"] if one["efficiency"] else None
         where = one["env"].get("cpu", "CPU") if one["device"] == "cpu" else one["device"]
-        place = [one["params"]["delay"], _way(one), where, one["threads"]]
-        rows.append([*place, one["value"], low, high, one["overlap"], over])
+        rows.append([_way(one), where, one["threads"], one["value"], low, high, one["overlap"], over])
     return Table("overlap-pace", "The same ticks, serial and overlapped", PACE, rows, "python -m bench overlap")
 
 
@@ -131,7 +126,7 @@ def _timeline(ticks: Sequence[Record]) -> Figure:
         {"who": one["stage"], "x": one["start"], "end": one["end"], "y": f"{one['way']}: {one['queue']}"}
         for one in found
     ]
-    caption, x = "The stages of one tick by queue (delay 0; not the median tick)", "milliseconds since the tick began"
+    caption, x = "The stages of one tick by queue (not the median tick)", "milliseconds since the tick began"
     return Figure("overlap-timeline", caption, "overlap-timeline", points, x, "", log="", kind="timeline")
 
 

@@ -41,7 +41,7 @@ def without_rows(engine):
 
 @pytest.mark.parametrize(
     ("trunk", "options"),
-    [(True, {"micro_batches": 3}), (False, {}), (True, {"delay": 1, "micro_batches": 2, "overlap": True})],
+    [(True, {"micro_batches": 3}), (False, {}), (True, {"micro_batches": 2, "overlap": True})],
 )
 def test_numbers_of_the_feed_teach_what_rows_of_the_same_numbers_teach(trunk, options):
     engines = [engine(dense, trunk, **options) for dense in (True, False)]
@@ -52,9 +52,8 @@ def test_numbers_of_the_feed_teach_what_rows_of_the_same_numbers_teach(trunk, op
 
 
 @pytest.mark.parametrize(("trunk", "way"), [(True, "checkpoint"), (False, "pickle"), (True, "copy")])
-def test_what_was_kept_with_batches_begun_goes_on_with_the_same_bytes(trunk, way, tmp_path):
-    options = {"delay": 1, "micro_batches": 2}
-    whole, stopped = engine(True, trunk, **options), engine(True, trunk, **options)
+def test_what_was_kept_within_a_run_goes_on_with_the_same_bytes(trunk, way, tmp_path):
+    whole, stopped = (engine(True, trunk, micro_batches=2) for _ in range(2))
     losses = [tick.loss for tick in whole.run(Points(True))]
     run = stopped.run(Points(True))
     before = [next(run).loss for _ in range(3)]

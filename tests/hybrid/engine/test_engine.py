@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from hybrid.engine import Engine
-from hybrid.storage import checkpoint
 from tests.support.small_engine import BATCH, CLASSES, Feed, assert_same_bits, engine, parameters
 
 
@@ -59,8 +58,8 @@ def test_one_step_moves_rows_and_trunk_along_the_slope_of_the_loss(kind, bags):
     ("kind", "stop", "options"),
     [
         ("tree", 7, {"schedule": "cosine", "warmup": 3}),
-        ("full", 1, {"delay": 1}),
-        ("sampled", 7, {"delay": 1, "schedule": "step"}),
+        ("full", 1, {}),
+        ("sampled", 7, {"schedule": "step"}),
     ],
 )
 def test_a_run_stopped_saved_and_loaded_ends_with_the_same_bits(tmp_path, kind, stop, options):
@@ -74,14 +73,6 @@ def test_a_run_stopped_saved_and_loaded_ends_with_the_same_bits(tmp_path, kind, 
     assert_same_bits(parameters(second), parameters(whole))
 
 
-def test_batches_that_an_engine_began_before_it_grew_are_not_saved(tmp_path):
-    trained = engine(delay=1)
-    next(trained.run(Feed()))
-    trained.embedding.add_rows(1)
-    trained.save(tmp_path)
-    assert checkpoint.read_facts(tmp_path)["engine"]["begun"] == {}
-
-
 def test_evaluate_is_the_mean_loss_an_untrained_model_knows_nothing_and_one_that_diverged_is_an_error():
     fresh = engine("full")
     feed = Feed(5)
@@ -93,16 +84,16 @@ def test_evaluate_is_the_mean_loss_an_untrained_model_knows_nothing_and_one_that
         fresh.evaluate(feed)
 
 
-@pytest.mark.parametrize(("delay", "overlap"), [(0, False), (1, True)])
-def test_a_diverging_run_stops_and_names_the_tick(delay, overlap):
-    trained = engine("full", rate=1e30, delay=delay, overlap=overlap)
+@pytest.mark.parametrize("overlap", [False, True])
+def test_a_diverging_run_stops_and_names_the_tick(overlap):
+    trained = engine("full", rate=1e30, overlap=overlap)
     with pytest.raises(FloatingPointError, match=r"tick \d+: .*rates"):
         list(trained.run(Feed(50)))
     trained.settle()  # nothing that failed is waited for again
 
 
 def test_an_engine_that_failed_half_way_neither_saves_nor_runs_on(tmp_path):
-    trained = engine("full", delay=1)
+    trained = engine("full")
 
     def fail(*arguments):
         raise OSError("the disk of the rows is gone")
@@ -118,7 +109,7 @@ def test_an_engine_that_failed_half_way_neither_saves_nor_runs_on(tmp_path):
         with pytest.raises(ValueError, match=r"engine: tick 2 failed half-way: .*load the last checkpoint"):
             call()
     resumed, _ = Engine.load(tmp_path / "checkpoint")
-    whole = engine("full", delay=1)
+    whole = engine("full")
     for run in (resumed, whole):
         list(run.run(Feed(10)))
     assert_same_bits(parameters(resumed), parameters(whole))

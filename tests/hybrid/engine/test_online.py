@@ -108,7 +108,6 @@ def tree(width=WIDTH, **settings):
         (lambda: (rows(bags="mean"), None, tree()), {}, "bags='undivided'"),
         (lambda: (rows(per_example=2), None, tree(2 * WIDTH)), {}, "one id an example"),
         (lambda: (Inputs(WIDTH), None, tree()), {}, "expected an embedding"),
-        (lambda: (rows(), None, tree()), {"delay": 1}, "delay: found 1"),
         (lambda: (rows(), None, tree()), {"update": "never"}, "update: found 'never', expected one of batch, online"),
     ],
 )

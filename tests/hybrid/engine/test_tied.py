@@ -72,7 +72,6 @@ def test_it_learns_is_saved_once_and_goes_on_with_the_same_bytes(readout, tmp_pa
         ({"rows": CLASSES - 1}, {}, f"found {CLASSES - 1} input rows of width 6, expected at least {CLASSES}"),
         ({"readout": TreeReadout}, {}, "found a tree readout, expected full or sampled"),
         ({}, {"micro_batches": 2}, "micro_batches: found 2, expected 1 with tied=True"),
-        ({}, {"delay": 1}, "delay: found 1, expected 0 with tied=True"),
     ],
 )
 def test_what_cannot_share_a_table(change, options, message):

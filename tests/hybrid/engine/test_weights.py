@@ -40,7 +40,7 @@ def run(feed, trained):
 
 @pytest.mark.parametrize(  # of a sampled readout negatives are drawn for a batch: they differ where examples are left out
     ("kind", "options"),
-    [("tree", {"micro_batches": 2, "delay": 1, "overlap": True}), ("full", {}), ("tree", {"trunk": False})],
+    [("tree", {"micro_batches": 2, "overlap": True}), ("full", {}), ("tree", {"trunk": False})],
 )
 def test_examples_of_no_weight_are_as_if_they_were_not_there(kind, options):
     padded, half = (run(feed, engine(kind, **options)) for feed in (Padded(12), Half(12)))

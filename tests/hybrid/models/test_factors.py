@@ -221,7 +221,7 @@ def test_a_run_of_an_order_is_evaluated_and_recommends(folder, capsys, order):
     [
         ({"order": "sequence", "trunk": "mlp"}, "--order sequence: needs a trunk that reads sequences"),
         ({"tied": True, "readout": "tree"}, "--tied: not used by --readout tree"),
-        ({"tied": True, "readout": "full", "delay": 1}, "--delay: found 1, expected 0 with --tied"),
+        ({"tied": True, "readout": "full", "micro_batches": 2}, "--micro-batches: found 2, expected 1 with --tied"),
     ],
 )
 def test_what_contradicts(said, message):

@@ -43,7 +43,6 @@ def test_validation_is_measured_and_the_best_vectors_are_kept(text, capsys):
         ({}, "online"),
         ({"readout": "sampled", "loss": "softmax"}, "batch"),
         ({"mode": "batch"}, "batch"),
-        ({"delay": 1}, "batch"),
         ({"readout": "full"}, "batch"),
         ({"readout_optimiser": "adagrad"}, "batch"),
         ({"readout": "sampled", "biases": True}, "batch"),

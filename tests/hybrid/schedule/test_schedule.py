@@ -64,8 +64,8 @@ def recorders(log):
 
 def recorded(delay, micro_batches, count):
     log = []
-    schedule = Schedule(plan(), slots(delay, micro_batches), recorders(log), delay, Trace())
-    ticks = [tick.number for tick in schedule.run(batches(count), lambda slots: False)]
+    schedule = Schedule(plan(), slots(delay, micro_batches), recorders(log), Trace(), delay=delay)
+    ticks = [tick.number for tick in schedule.run(batches(count))]
     assert ticks == list(range(count))
     return log
 
@@ -78,8 +78,8 @@ def test_without_delay_a_batch_is_finished_before_the_next_begins():
 @pytest.mark.parametrize("delay", [0, 2])
 def test_finished_ticks_are_counted_and_timed_but_the_first_which_may_compile(delay):
     trace, took = Trace(), []
-    schedule = Schedule(plan(), slots(delay, 1), recorders([]), delay, trace)
-    for tick in schedule.run(batches(4), lambda slots: False):
+    schedule = Schedule(plan(), slots(delay, 1), recorders([]), trace, delay=delay)
+    for tick in schedule.run(batches(4)):
         took.append(schedule.seconds)
         counted = took[min(tick.number, 1) :]
         assert (trace.ticks, trace.wall) == (len(counted), pytest.approx(sum(counted)))
@@ -101,17 +101,17 @@ def test_with_delay_one_batch_is_begun_ahead_and_never_two():
 
 
 def test_a_batch_too_many_is_never_begun():
-    schedule = Schedule(plan(), slots(1, 1), recorders([]), 1, Trace())
+    schedule = Schedule(plan(), slots(1, 1), recorders([]), Trace(), delay=1)
     schedule.begun.extend(schedule.slots[:2])  # as if one had been left unfinished
     with pytest.raises(RuntimeError, match="3 batches begun and not finished, delay allows 1"):
-        next(schedule.run(batches(3), lambda slots: False))
+        next(schedule.run(batches(3)))
 
 
 @pytest.mark.parametrize("delay", [0, 1, 3])
 def test_after_a_batch_that_holds_none_is_begun_until_the_caller_has_had_it(delay):
     log = []
-    schedule = Schedule(plan(), slots(delay, 1), recorders(log), delay, Trace())
-    for tick in schedule.run(batches(9), lambda slots: False, lambda slots: slots[0].tick % 4 == 2):
+    schedule = Schedule(plan(), slots(delay, 1), recorders(log), Trace(), delay=delay)
+    for tick in schedule.run(batches(9), lambda slots: slots[0].tick % 4 == 2):
         if tick.number % 4 == 2:
             assert not schedule.begun and log[-1] == f"update {tick.number}.0"
         elif delay:
@@ -138,7 +138,7 @@ def test_a_stage_may_be_of_some_micro_batches_or_of_a_batch_once():
     last = Stage("last", "dense", lambda slot: None, ("odd",))
     queues = {name: Asked(name, log) for name in ("dense", "sparse")} | {"feed": Device().inline("feed", 1)}
     way = Plan([Stage("forward", "dense", lambda slot: None)], [odd, once, last], [])
-    list(Schedule(way, slots(0, 4), queues, 0, Trace()).run(batches(1, examples=3), lambda slots: False))
+    list(Schedule(way, slots(0, 4), queues, Trace()).run(batches(1, examples=3)))
     assert log[3:5] == ["odd 0.1 after 1", "once 0.2 after 4"]
     assert log[5:] == [f"last 0.{micro} after {micro % 2}" for micro in range(3)]
 
@@ -148,8 +148,8 @@ def test_dense_and_sparse_stages_of_different_micro_batches_run_at_the_same_time
         time.sleep(0.02)
 
     trace = Trace()
-    schedule = Schedule(plan(work), slots(0, 4), threads, 0, trace)
-    list(schedule.run(batches(2), lambda slots: False))
+    schedule = Schedule(plan(work), slots(0, 4), threads, trace)
+    list(schedule.run(batches(2)))
     dense = [i for i in trace.recent if i.queue == "dense"]
     sparse = [i for i in trace.recent if i.queue == "sparse"]
     assert any(a.start < b.end and b.start < a.end and a.micro != b.micro for a in dense for b in sparse)
@@ -168,8 +168,8 @@ def test_whoever_is_slow_holds_the_others_up_and_nothing_grows(delay, slow, thre
             time.sleep(0.002 * (slow == "feed"))
             yield tick, batch
 
-    schedule = Schedule(plan(), slots(delay, 2), threads, delay, Trace())
-    for tick in schedule.run(feed(), lambda slots: False):
+    schedule = Schedule(plan(), slots(delay, 2), threads, Trace(), delay=delay)
+    for tick in schedule.run(feed()):
         finished.append(tick.number)
         assert len(schedule.begun) <= delay
         time.sleep(0.002 * (slow == "caller"))
@@ -185,8 +185,8 @@ def test_a_tick_is_not_held_up_by_the_batch_that_is_being_filled(threads):
                 seen.append(given.wait(10))
             yield tick, batch
 
-    schedule = Schedule(plan(), slots(1, 1), threads, 1, Trace())
-    next(schedule.run(feed(), lambda slots: False))
+    schedule = Schedule(plan(), slots(1, 1), threads, Trace(), delay=1)
+    next(schedule.run(feed()))
     given.set()
     schedule.wait()
     assert seen == [True]
@@ -208,7 +208,7 @@ def test_who_waits_for_all_waits_for_the_batch_that_is_being_filled_and_for_thos
         done.append(f"forward {slot.tick}")
 
     way = Plan([Stage("forward", "dense", forward)], [], [])
-    schedule = Schedule(way, slots(1, 1), threads, 1, Trace())
-    next(schedule.run(feed(), lambda slots: False))  # of 0, while 1 is begun and 2 is being filled
+    schedule = Schedule(way, slots(1, 1), threads, Trace(), delay=1)
+    next(schedule.run(feed()))  # of 0, while 1 is begun and 2 is being filled
     schedule.wait()
     assert {"forward 1", "filled 2"} <= set(done)

@@ -79,8 +79,8 @@ def test_a_pvm_that_tells_of_more_than_it_holds_takes_no_memory(tmp_path, data, 
 
 @pytest.mark.parametrize(
     "of",
-    [{}, {"delay": 1}, {"tied": True}, {"trunk": MLP((4, 4), bias=False)}, {"inputs": Inputs(4)}],
-    ids=["rows", "delay", "tied", "trunk", "inputs"],
+    [{}, {"tied": True}, {"trunk": MLP((4, 4), bias=False)}, {"inputs": Inputs(4)}],
+    ids=["rows", "tied", "trunk", "inputs"],
 )
 def test_a_checkpoint_may_hold_no_more_than_it_tells_of_and_not_a_number_less(tmp_path, monkeypatch, of):
     """Of a model without state of an optimiser, which the least count leaves out."""
@@ -100,7 +100,7 @@ def test_a_checkpoint_may_hold_no_more_than_it_tells_of_and_not_a_number_less(tm
 
 @pytest.mark.parametrize(
     ("part", "value"),
-    [("embedding", {"rows": "many"}), ("readout", None), ("settings", []), ("begun", "many"), ("tick", None)],
+    [("embedding", {"rows": "many"}), ("readout", None), ("settings", []), ("tick", None)],
 )
 def test_a_checkpoint_that_tells_of_no_model_is_refused_by_name(tmp_path, whole_language, part, value):
     run = shutil.copytree(whole_language, tmp_path / "run")

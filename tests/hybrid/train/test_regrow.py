@@ -15,7 +15,7 @@ def test_a_run_that_is_stopped_before_or_after_the_exchange_ends_with_the_same_b
     tmp_path, data, undrawn, every_tick, capsys, kind
 ):
     whole, killed, stopped, plain = (tmp_path / name for name in ("whole", "killed", "stopped", "plain"))
-    more = ["--readout", "tree", "--regrow", "1", "--save-every", "0", "--delay", "1"]
+    more = ["--readout", "tree", "--regrow", "1", "--save-every", "0"]
     assert main(command(kind, data, whole, *more)) == 0
     end = ticks(whole) // 2
     with pytest.MonkeyPatch.context() as patch, pytest.raises(Killed):
@@ -30,7 +30,7 @@ def test_a_run_that_is_stopped_before_or_after_the_exchange_ends_with_the_same_b
         assert tensors(run) == tensors(whole)
     assert capsys.readouterr().err.count("hybrid: tree exchanged after epoch 1: ") == 3
     assert json.loads((whole / store.RUN).read_text())["regrow"] == [1]
-    assert main(command(kind, data, plain, "--readout", "tree", "--delay", "1")) == 0
+    assert main(command(kind, data, plain, "--readout", "tree")) == 0
     assert tensors(plain) != tensors(whole)
 
 

@@ -112,13 +112,13 @@ def test_a_finished_run_goes_further_the_same_way_however_often_it_is_stopped(tm
 
 def test_what_a_run_cannot_go_on_with_is_refused(tmp_path, data, undrawn, capsys):
     run = tmp_path / "run"
-    assert main(command("language", data, run, "--seed", "5", "--delay", "1")) == 0
+    assert main(command("language", data, run, "--seed", "5", "--micro-batches", "1")) == 0
     before = (run / store.RUN).read_bytes()
     for more, said in (
         (["--epochs", "1"], "--epochs: found 1, expected at least 2, which the run has begun"),
         (["--steps", "9"], f"--steps: {run} holds a run of language, which counts epochs; --epochs N goes on to N"),
         (["--seed", "0"], "--seed: --resume goes on with the options"),
-        (["--delay", "0"], "--delay: --resume goes on with the options"),
+        (["--micro-batches", "2"], "--micro-batches: --resume goes on with the options"),
         (["--overwrite"], "--overwrite: --resume goes on with the options"),
         (["--previous", "--save-every", "-1"], "--save-every: found '-1', expected a number of at least 0"),
         (["--save-every", "inf"], "--save-every: found 'inf'"),

@@ -28,8 +28,7 @@ def begun(**options):
 def test_a_trunk_and_a_readout_of_another_distribution_train_are_saved_and_go_on(tmp_path):
     with pytest.raises(ValueError, match="trunk: found 'tower', expected one of attention, linear, mlp"):
         trunk.make("tower", 8, 6, {}, seed=0)
-    options = {"delay": 1, "micro_batches": 2}
-    whole, stopped = begun(**options), begun(**options)
+    whole, stopped = begun(micro_batches=2), begun(micro_batches=2)
     losses = [tick.loss for tick in whole.run(Feed(200))]
     assert np.mean(losses[-20:]) < 0.8 * np.mean(losses[:20])
     list(itertools.islice(stopped.run(Feed(200)), 9))

@@ -25,7 +25,7 @@ class LinearTrunk:
         pass
 
     def buffers(self):
-        return Buffers(dict.fromkeys(("hidden", "grad"), self.outputs), begun=("hidden",))
+        return Buffers(dict.fromkeys(("hidden", "grad"), self.outputs))
 
     def begin(self, copy):
         return [Stage("forward", "dense", self.forward, ("gather", "x in")), *copy("hidden out", "forward")]

@@ -24,7 +24,6 @@ batch = 64
 hidden = 8
 readout-width = 4
 device = "cpu"
-delay = 0
 threads = 1
 
 [vary]
