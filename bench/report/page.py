@@ -82,7 +82,7 @@ def undone(section: str, records: Sequence[Record]) -> list[str]:
     found = []
     for _, step in found_steps([section]):
         if step.name not in states:
-            found.append(f"{step.name}: not begun yet")
+            found.append(f"{step.name}: not run")
         elif states[step.name]["state"] != "done":
             found.append(f"{step.name}: {states[step.name]['state']}, {states[step.name]['reason']}")
     return found
@@ -132,7 +132,7 @@ def markdown(facts: Facts, parts: Sequence[Part]) -> str:
         for one in laid_out(part.section):
             lines += [*(_table(one) if isinstance(one, Table) else _figure(one)), ""]
         if part.gaps:
-            lines += ["Not measured:", "", *(f"* {gap}" for gap in part.gaps), ""]
+            lines += ["Not in this report:", "", *(f"* {gap}" for gap in part.gaps), ""]
     return "\n".join(lines)
 
 

@@ -9,12 +9,12 @@ from typing import Any, NoReturn
 from .. import console
 from ..settings import flag
 
-QUIET = "neither notes nor a progress bar on stderr; errors stay"
-LIFE = "a folder, which one process at a time works on"
+QUIET = "print only results and errors, no notes and no progress bar"
+LIFE = "The folder of the run can be used by one process at a time."
 PATHS = {"DIR": "a folder", "NAME|FILE": "a name or a file", "VIDEO": "a video"}  # by metavar
 PATHS |= dict.fromkeys(("RUN", "A", "B"), "the folder of a run") | dict.fromkeys(("FILE", "FILE.toml"), "a file")
-OVERWRITE = "remove the run in --out first: what it wrote, no more"
-CHECKPOINT = "which checkpoint (default: the best where the run could stop early, else the last)"
+OVERWRITE = "first delete the files of an earlier run in --out"
+CHECKPOINT = "which checkpoint (default: best if the run has early stopping, else last)"
 
 
 class Parser(argparse.ArgumentParser):
@@ -30,7 +30,7 @@ class Parser(argparse.ArgumentParser):
         """Adds --quiet; it is allowed before and after the command, so the second default must not reset the first value."""
         self.add_argument("--quiet", action="store_true", default=default, help=QUIET)
 
-    def add_overwrite(self, help: str = "replace a file that is there already") -> None:
+    def add_overwrite(self, help: str = "replace an existing file") -> None:
         """Adds --overwrite, without which a command replaces no existing file, see hybrid/storage/files.py."""
         self.add_argument("--overwrite", action="store_true", help=help)
 

@@ -10,18 +10,18 @@ from .arguments import Parser, kind_of
 
 COMMANDS = {
     "demo": "train a language model under full softmax, tree and sampled softmax, and compare",
-    "train": "train a model, or go on with a run",
-    "sweep": "train a model under many options, side by side, and compare",
+    "train": "train a model, or resume a run",
+    "sweep": "train a model with many settings and compare them",
     "eval": "measure a trained run on other data",
     "export": "write a run's vectors: word2vec format, .npy or .npz",
     "data": "list public data sets, or download one: WikiText-2, MovieLens-100k and others",
-    "recommend": "what users take next, by a run that learned ratings: printed, or written as .csv or .parquet",
-    "predict": "the labels of texts, of a file or of standard input, by a run that learned labels",
-    "next": "continue a text, or list its likeliest next words, by a trained language model",
-    "neighbours": "nearest vectors, of a run or of a file",
-    "pvm": "watch, compare or import trained Predictive Vision Models, let them dream",
-    "launch": "run a command on several ranks, which MPI starts",
-    "doctor": "what is installed, what is missing and the command that mends it",
+    "recommend": "recommend next items by a trained run of ratings: printed, or written as .csv or .parquet",
+    "predict": "label texts of a file or of standard input by a trained run of labels",
+    "next": "continue a text, or list its most likely next words, by a trained language model",
+    "neighbours": "find the nearest vectors of a run or of a file",
+    "pvm": "films, pictures, comparison and import of Predictive Vision Models",
+    "launch": "run a command on several ranks, started by MPI",
+    "doctor": "print what is installed, what is missing and how to install it",
 }
 
 
@@ -40,7 +40,7 @@ def parsers(command: str | None, rest: Sequence[str] = ()) -> tuple[Parser, Pars
     """Returns the parser of `hybrid` and that of the command, the only one with its options."""
     top = Parser(
         prog="hybrid",
-        description="Train dense nets under tree, full, sampled and nearest-neighbour readouts; compare them honestly.",
+        description="Train language models, word vectors, recommenders and taggers with very many classes.",
     )
     top.add_argument("--version", action="version", version=f"hybrid-engine {__version__}")
     top.add_argument("--debug", action="store_true", help="show the traceback of an error")

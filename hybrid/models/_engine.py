@@ -45,16 +45,16 @@ class EngineOptions:
     width: int = option(64, "width of the input rows", type=positive)
     readout: str = option("tree", "the output layer", registry=readout_kinds)
     epochs: int = option(5, "passes over the data", group="training", type=positive)
-    batch: int | None = option(512, "examples a batch", group="training", type=positive)
+    batch: int | None = option(512, "examples per batch", group="training", type=positive)
     micro_batches: int = option(2, "parts of a batch that overlap", group="training", type=positive)
     schedule: str = option(
-        "linear", "how all rates fall over the run", group="training", choices=("constant", "linear", "cosine", "step")
+        "linear", "decay of all learning rates", group="training", choices=("constant", "linear", "cosine", "step")
     )
     rate: float = option(0.02, "learning rate of the readout", by=("readout_optimiser", {}), **RATE)
     rows_rate: float = option(0.2, "learning rate of the input rows", by=("rows_optimiser", {}), **RATE)
-    rows_optimiser: str = option("sgd", "how the input rows move", group="training", choices=ROWS)
-    readout_optimiser: str = option("sgd", "how the readout's rows move", group="training", choices=ROWS)
-    biases: bool = option(False, "every class, or node of a tree, has a bias")
+    rows_optimiser: str = option("sgd", "optimiser of the input rows", group="training", choices=ROWS)
+    readout_optimiser: str = option("sgd", "optimiser of the readout", group="training", choices=ROWS)
+    biases: bool = option(False, "add a bias to every class, or to every node of a tree")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,9 +62,9 @@ class DenseOptions(EngineOptions):
     """Options of an engine with a trunk."""
 
     trunk: str = option("mlp", "the dense part before the readout", registry=trunk_kinds)
-    readout_width: int = option(128, "width of the hidden vector, which the readout takes", type=positive)
-    rows_device: str = option("cpu", 'where the input rows are: "cpu", or the trunk\'s "cuda:N"', **PLACE)
-    readout_device: str = option("cpu", "where a tree, head or full readout is, likewise", **PLACE)
+    readout_width: int = option(128, "width of the hidden vector", type=positive)
+    rows_device: str = option("cpu", "device of the input rows: cpu, or the trunk's cuda:N", **PLACE)
+    readout_device: str = option("cpu", "device of a tree, head or full readout: cpu, or the trunk's cuda:N", **PLACE)
 
 
 def complete(chosen: dict[str, Any], explicit: Mapping[str, Any]) -> dict[str, Any]:

@@ -26,22 +26,24 @@ class TextOptions:
 
     text: str | None = option(
         None,
-        "a UTF-8 text, a sentence or paragraph a line, or a table with a column of texts: .parquet, .csv, .tsv, .jsonl",
+        "UTF-8 text with a sentence or paragraph per line, or a table: .parquet, .csv, .tsv, .jsonl",
         needed=True,
         **DATA,
     )
-    columns: str | None = option(None, "of a table: the column of texts (default: text)", group="data", metavar="NAME")
+    columns: str | None = option(None, "column of texts in a table (default: text)", group="data", metavar="NAME")
     stream: str | None = option(
         None,
-        "for a text larger than memory: its ids are kept in files in this folder, and used again until the text changes",
+        "for a text larger than memory: folder of its token ids, reused until the text changes",
         group="data",
         type=os.path.abspath,
         metavar="DIR",
     )
-    case: str = option("lower", "whether upper case becomes lower case", group="data", choices=("lower", "keep"))
+    case: str = option(
+        "lower", "convert words to lower case, or keep their case", group="data", choices=("lower", "keep")
+    )
     ties: str = option(
         "name",
-        "order of equally frequent words: by name, or as the text has them: near words then share nodes of a Huffman tree",
+        "order of equally frequent words: by name, or by first occurrence in the text",
         group="data",
         choices=TIES,
     )

@@ -50,7 +50,7 @@ SPLITS = {
     LAST: "of every user with at least three items, the last is the test item and the one before it validates",
     TIME: "the latest of all ratings are the test items, those before them validate",
 }
-COLUMNS = "which columns of --ratings these are: names of its header, or numbers from 1 where it has none; nothing for no time"
+COLUMNS = "columns of --ratings: names in the header, or numbers from 1 without a header; empty: no time"
 
 # Defaults for sequences: the best of those tried on Amazon's Beauty (docs/results/measurements.md).
 SEQUENCES = {"start": "counts", "tree": CLUSTERED, "epochs": 12, "width": 128, "readout_width": 128}
@@ -88,13 +88,11 @@ def _split_by(text: str) -> str:
 class Options(DenseOptions):
     """Options of `hybrid train factors`."""
 
-    ratings: str | None = option(
-        None, "MovieLens u.data or ratings.dat, a table of text, or Parquet", needed=True, **DATA
-    )
+    ratings: str | None = option(None, "MovieLens' u.data or ratings.dat, CSV, TSV or Parquet", needed=True, **DATA)
     columns: list[str] | None = option(None, COLUMNS, group="data", type=names, metavar="USER,ITEM[,TIME[,WEIGHT]]")
     split_by: str = option(
         LAST,
-        "what tests: the last item of each user, or the latest of all, with shares that test and validate (time:0.2:0.1)",
+        "test items: the last of each user, or the latest of all, with shares for test and validation (time:0.2:0.1)",
         group="data",
         type=_split_by,
         metavar="|".join(SPLITS) + "[:TEST[:VALID]]",
@@ -104,17 +102,17 @@ class Options(DenseOptions):
     )
     order: str = option(
         SEQUENCE if TORCH else BAG,
-        "how they are read: the mean of their rows, or a sequence all of which learns, by --trunk attention or torch",
+        "input of the trunk: mean of the items' rows, or a sequence (--trunk attention or torch) that learns at all positions",
         choices=ORDERS,
         by=("trunk", dict.fromkeys((MLP, "torch"), BAG)),
     )
-    history: int = option(5, "most items of a user's history", type=positive)
+    history: int = option(5, "maximum number of items of a user's history", type=positive)
     start: str = option(
         "drawn",
-        "input rows, and classes as wide, begin drawn, or alike where items follow the same ones (for --tree clustered)",
+        "initial rows: random, or from counts of item-to-item transitions (needed by --tree clustered)",
         choices=STARTS,
     )
-    tied: bool = option(False, "the rows of a full or sampled readout are the input rows: one table")
+    tied: bool = option(False, "share one table between input rows and a full or sampled readout")
     readout: str = option("sampled", "the output layer", registry=readout_kinds)
 
 
@@ -123,9 +121,12 @@ class Evaluation:
     """Options of `hybrid eval` on a run of factors."""
 
     k: list[int] | None = option(
-        None, "of recall, nDCG, MRR, MAP and coverage; several rise (default: 10)", type=rising, metavar="K[,K]"
+        None,
+        "cut-offs of recall, nDCG, MRR, MAP and coverage, in rising order (default: 10)",
+        type=rising,
+        metavar="K[,K]",
     )
-    ratings: str | None = option(None, "where the ratings of the run are now (default: where they were)", **FILE)
+    ratings: str | None = option(None, "the run's ratings, if the file was moved", **FILE)
 
 
 def complete(chosen: dict[str, Any], explicit: dict[str, Any]) -> dict[str, Any]:

@@ -38,19 +38,19 @@ MOST = 100  # trees
 class Options:
     """Options of `hybrid train labels`."""
 
-    examples: str | None = option(None, "a file of fastText or LIBSVM", needed=True, **DATA)
-    valid: str | None = option(None, "examples that validate (default: a tenth of --examples)", **DATA)
-    tokens: str = option("words", "how texts are cut into tokens", group="data", choices=("words", "whitespace"))
-    min_count: int = option(1, "rarer words are left out", group="data", type=positive)
+    examples: str | None = option(None, "examples in the format of fastText or LIBSVM", needed=True, **DATA)
+    valid: str | None = option(None, "validation examples (default: a tenth of --examples)", **DATA)
+    tokens: str = option("words", "how texts are split into tokens", group="data", choices=("words", "whitespace"))
+    min_count: int = option(1, "drop words that occur less often", group="data", type=positive)
     trees: int = option(3, f"label trees, whose probabilities are averaged, up to {MOST}", type=positive)
-    C: float = option(10.0, "what the loss counts against the size of the weights: less is smoother", type=number)
+    C: float = option(10.0, "weight of the loss against the L2 penalty; lower is smoother", type=number)
 
 
 @dataclasses.dataclass(frozen=True)
 class Evaluation:
     """Options of `hybrid eval` on a run of labels."""
 
-    examples: str | None = option(None, "examples to measure on (default: those that validated)", **FILE)
+    examples: str | None = option(None, "test examples (default: the validation examples)", **FILE)
 
 
 def complete(chosen: dict[str, Any], explicit: dict[str, Any]) -> dict[str, Any]:

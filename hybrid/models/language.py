@@ -31,14 +31,14 @@ class Options(TextOptions, DenseOptions):
     """Options of `hybrid train language`."""
 
     valid: str | None = option(None, "validation text (default: a tenth of --text)", **DATA)
-    test: str | None = option(None, "tested on this text at the end", **DATA)
-    tokens: str = option("words", "how text is cut into tokens", group="data", choices=("words", "whitespace"))
+    test: str | None = option(None, "test text, measured once at the end", **DATA)
+    tokens: str = option("words", "how text is split into tokens", group="data", choices=("words", "whitespace"))
     eos: bool = option(
         False,
-        "every line ends with <eos>, and contexts cross lines: WikiText, with --tokens whitespace --case keep --min-count 1",
+        "end lines with <eos>, and let contexts cross lines; WikiText: with --tokens whitespace --case keep --min-count 1",
         group="data",
     )
-    min_count: int = option(2, "rarer words become <unk>", group="data", type=positive)
+    min_count: int = option(2, "replace words that occur less often by <unk>", group="data", type=positive)
     context: int = option(4, "words before the target", type=positive)
     readout: str = option("sampled", "the output layer", registry=readout_kinds)
     epochs: int = option(4, "passes over the data", group="training", type=positive)

@@ -60,12 +60,12 @@ class Options:
     """Options of `hybrid train pvm`."""
 
     config: str = option(
-        "quick", f"{', '.join(presets.names())}, or a file .json or .toml, ours or one of the originals'",
+        "quick", f"{', '.join(presets.names())}, or a .json or .toml file",
         metavar="NAME|FILE",
     )  # fmt: skip
     set: list[str] | None = option(
-        None, "another value of a field of the configuration, in JSON; several times. --set activation=tanh, --set"
-        " readout.start=1000 (the first step at which readouts learn), --set readout=null (none)",
+        None, "set a field of the configuration to a JSON value; may be repeated: --set activation=tanh --set"
+        " readout.start=1000 (first step of the heatmaps' training) --set readout=null (no heatmaps)",
         metavar="NAME=VALUE", action="append", type=_setting,
     )  # fmt: skip
     video: str = option(
@@ -73,23 +73,23 @@ class Options:
         group="data", metavar="VIDEO",
     )  # fmt: skip
     valid: str | None = option(
-        None, "a video on which the frozen model is measured while it learns, at every tenth point of the curve",
+        None, "validation video, measured with the frozen model at every tenth point of the curve",
         group="data", metavar="VIDEO",
     )  # fmt: skip
     streams: int | None = option(
-        None, "places of the video seen at once, 1 to 16 (default: those of the configuration)",
+        None, "positions of the video processed in parallel, 1 to 16 (default: that of the configuration)",
         group="data", type=positive, metavar="N",
     )  # fmt: skip
     steps: int | None = option(
-        None, "frames of each stream to learn; the rates of quick and change fall in proportion (default: what the"
-        f" configuration says, 4,000 of change, else {STEPS:,})", group="training", type=positive, metavar="N",
+        None, "training frames per stream; the rates of quick and change decay over them (default: those of the"
+        f" configuration, 4,000 for change, else {STEPS:,})", group="training", type=positive, metavar="N",
     )  # fmt: skip
     every: int | None = option(
         None, f"steps between points of the curve (default: steps / {POINTS})",
         group="training", type=positive, metavar="K",
     )  # fmt: skip
     live: int | None = option(
-        None, "show the run while it learns on http://127.0.0.1:PORT, to browsers of this machine only"
+        None, "show the training on http://127.0.0.1:PORT, for browsers on this machine"
         f" (PORT: {LIVE_PORT})",
         group="the run", free=True, kept=False, type=_port, nargs="?", const=LIVE_PORT, metavar="PORT",
     )  # fmt: skip
@@ -99,8 +99,8 @@ class Options:
 class Evaluation:
     """Options of `hybrid eval` on a run of a Predictive Vision Model."""
 
-    video: str | None = option(None, f"{VIDEO_HELP} (default: what it was trained on)", metavar="VIDEO")
-    steps: int | None = option(None, "most frames (default: the video once)", type=positive, metavar="N")
+    video: str | None = option(None, f"{VIDEO_HELP} (default: the training video)", metavar="VIDEO")
+    steps: int | None = option(None, "maximum number of frames (default: the whole video)", type=positive, metavar="N")
 
 
 def complete(chosen: dict[str, Any], explicit: Mapping[str, Any]) -> dict[str, Any]:

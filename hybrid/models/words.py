@@ -29,16 +29,16 @@ CPU_ONLY = "word vectors have no dense part"
 class Options(TextOptions, EngineOptions):
     """Options of `hybrid train words`."""
 
-    valid: str | None = option(None, "a text whose mean loss is measured meanwhile (default: none)", **DATA)
-    tokens: str = option("whitespace", "how text is cut into tokens", group="data", choices=("words", "whitespace"))
-    min_count: int = option(5, "rarer words are left out", group="data", type=positive)
-    model: str = option("skipgram", "which word2vec model", choices=("skipgram", "cbow"))
-    window: int = option(5, "most words on each side", type=positive)
+    valid: str | None = option(None, "validation text (default: none)", **DATA)
+    tokens: str = option("whitespace", "how text is split into tokens", group="data", choices=("words", "whitespace"))
+    min_count: int = option(5, "drop words that occur less often", group="data", type=positive)
+    model: str = option("skipgram", "word2vec model", choices=("skipgram", "cbow"))
+    window: int = option(5, "maximum number of context words on each side", type=positive)
     sample: float = option(1e-3, "subsampling of frequent words (0: none)", type=number)
     width: int = option(100, "width of the vectors", type=positive)
     batch: int = option(  # 0: see batch_of
         0,
-        "examples a batch (default: by the size of the vocabulary, 32 to 16384)",
+        "examples per batch (default: by vocabulary size, 32 to 16384)",
         group="training",
         type=positive,
     )
@@ -51,8 +51,10 @@ class Options(TextOptions, EngineOptions):
 class Evaluation:
     """Options of `hybrid eval` on a run of word vectors."""
 
-    similarity: list[str] | None = option(None, "WordSim- or SimLex-like pairs", action="append", metavar="FILE")
-    analogies: str | None = option(None, "questions-words format", metavar="FILE")
+    similarity: list[str] | None = option(
+        None, "word pairs with similarity scores, such as WordSim-353 or SimLex-999", action="append", metavar="FILE"
+    )
+    analogies: str | None = option(None, "analogies in the format of questions-words.txt", metavar="FILE")
 
 
 class Words(TextJob):

@@ -63,7 +63,7 @@ MET = 1e-3  # minimum count of a class, so that none has a weight of 0
 class Options:
     """The options of `--readout head`."""
 
-    share: float = option(0.1, "head readout: share of a full softmax's time that sizes are chosen for", type=number)
+    share: float = option(0.1, "head readout: target time of a step, as a share of a full softmax's", type=number)
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ class Options:
     """The options of `--readout mixture`."""
 
     trees: list[str] | None = option(
-        None, f"mixture readout: its trees, as A,B,... (default: {','.join(SHAPES)})", type=names, metavar="SHAPES"
+        None, f"mixture readout: shapes of its trees (default: {','.join(SHAPES)})", type=names, metavar="SHAPES"
     )
 
 

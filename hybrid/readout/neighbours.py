@@ -24,7 +24,9 @@ RECALL = 0.95
 class Options(sampled.Options):
     """The options of `--readout neighbours`, in addition to those of the wrapped sampled readout."""
 
-    recall: float = option(RECALL, "neighbours readout: share of the ten best classes that is to be found", type=number)
+    recall: float = option(
+        RECALL, "neighbours readout: share of the ten best classes that the index finds", type=number
+    )
 
 
 class NeighbourReadout(Base):

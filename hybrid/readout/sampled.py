@@ -24,13 +24,15 @@ class Options:
 
     negatives: int | None = option(
         None,
-        "sampled readout: classes drawn, once a batch, of words for each example (default: 1024, of gbce 256, of words 5)",
+        "sampled readout: negatives per batch; of words per example (default: 1024; gbce: 256; words: 5)",
         type=positive,
     )
     loss: str | None = option(
-        None, "sampled readout: what it learns from draws (default: softmax, words logistic)", choices=tuple(NEGATIVES)
+        None, "sampled readout: loss over the negatives (default: softmax; words: logistic)", choices=tuple(NEGATIVES)
     )
-    draws: str | None = option(None, "sampled readout: its draws (default: unigram, of gbce uniform)", choices=DRAWS)
+    draws: str | None = option(
+        None, "sampled readout: distribution of negatives (default: unigram; gbce: uniform)", choices=DRAWS
+    )
 
 
 @dataclass(frozen=True)

@@ -49,11 +49,15 @@ def mode_named(name: str, together: int = TOGETHER) -> Mode:
 class Options:
     """The options of `--readout tree`."""
 
-    tree: str = option("huffman", "tree readout: its shape", choices=(*TREES, CLUSTERED))
-    mode: str = option("deterministic", "tree readout: how rows learn", choices=MODES)
+    tree: str = option(
+        "huffman", "tree readout: shape; clustered needs `train factors --start counts`", choices=(*TREES, CLUSTERED)
+    )
+    mode: str = option(
+        "deterministic", "tree readout: updates after each example, or of up to 64 at once on a GPU", choices=MODES
+    )
     regrow: list[int] | None = option(
         None,
-        "tree readout: after these epochs the tree is exchanged for one of clusters of what the model has learned (none)",
+        "tree readout under a trunk: epochs after which the tree is rebuilt by similarity of the learned classes",
         type=rising,
         metavar="EPOCHS",
     )

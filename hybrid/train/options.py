@@ -12,8 +12,8 @@ from typing import Any, cast
 
 from ..settings import MODELS, Registry, fields, flag, given, number, option, positive, possible, whole
 
-DEVICE = '"cpu", "cuda:N" or "auto": a GPU when one can be used (default), and says which and why'
-THREADS = "CPU threads in total (default: all cores that it may use)"
+DEVICE = "cpu, cuda:N or auto; auto prints its choice (default: a usable GPU, else the CPU)"
+THREADS = "total CPU threads (default: all available cores)"
 FILE: dict[str, Any] = {"type": os.path.abspath, "metavar": "FILE"}  # of an option that names a file
 DATA: dict[str, Any] = FILE | {"group": "data"}
 MACHINE: dict[str, Any] = {"group": "machine", "free": True}
@@ -28,18 +28,22 @@ class RunOptions:
 
     device: str | None = option(None, DEVICE, **MACHINE)
     threads: int | None = option(None, THREADS, type=positive, **MACHINE)
-    seed: int = option(0, "seed of everything drawn", group="machine", type=whole)
+    seed: int = option(0, "random seed", group="machine", type=whole)
     save_every: float = option(
-        EVERY, "between saves; 0: at start, after epochs, on stop, at end", type=number, metavar="SECONDS", **RUN
+        EVERY,
+        "time between saves; 0: save only at the start, after each epoch and at the end",
+        type=number,
+        metavar="SECONDS",
+        **RUN,
     )
     patience: int = option(
         0,
-        "stop early after N curve points without a better validation figure (0: never); eval and export take the best then",
+        "stop after N validations without improvement (0: never); eval and export then use the best checkpoint",
         type=whole,
         metavar="N",
         **RUN,
     )
-    tensorboard: bool = option(False, "write the curve for TensorBoard too, to OUT/tensorboard", **RUN)
+    tensorboard: bool = option(False, "also write the curve to OUT/tensorboard", **RUN)
 
 
 class Parts:

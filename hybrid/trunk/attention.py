@@ -17,7 +17,7 @@ RATE, BETAS = 0.001, (0.9, 0.98)
 class Options:
     """The command-line options of this trunk."""
 
-    dropout: float = option(0.2, "share of the trunk's activations that is set to 0", group="training", type=number)
+    dropout: float = option(0.2, "dropout rate of the trunk", group="training", type=number)
     trunk_rate: float = option(0.001, "learning rate of AdamW", group="training", type=number)
 
 

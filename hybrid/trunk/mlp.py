@@ -245,8 +245,8 @@ class Options:
     """The command-line options of an MLP."""
 
     hidden: int | list[int] = option(256, "hidden widths of the trunk", type=widths, metavar="WIDTH[,WIDTH,...]")
-    activation: str = option("tanh", "of the trunk", choices=ACTIVATIONS)
-    dropout: float = option(0.0, "share of the trunk's hidden activations set to 0", group="training", type=number)
+    activation: str = option("tanh", "activation function of the trunk", choices=ACTIVATIONS)
+    dropout: float = option(0.0, "dropout rate of the trunk's hidden layers", group="training", type=number)
     trunk_optimiser: str = option("sgd", "optimiser of the trunk", group="training", choices=optimisers.TRUNK)
     trunk_rate: float = option(
         0.2, "learning rate of the trunk", group="training", type=number, by=("trunk_optimiser", USUAL_RATES)
@@ -255,7 +255,7 @@ class Options:
         0.9, "momentum of the trunk", group="training", type=number, by=("trunk_optimiser", NO_MOMENTUM)
     )
     trunk_decay: float | None = option(
-        None, "weight decay of the trunk (default: 0, of adamw 0.01)", group="training", type=number
+        None, "weight decay of the trunk (default: 0; adamw: 0.01)", group="training", type=number
     )
 
 

@@ -595,8 +595,8 @@ class Options:
 
     module: str | None = option(
         None,
-        "torch trunk: a function of a program of yours, called with inputs and outputs, and with context, width and seed"
-        " where it has such arguments, that returns the module, or the module and its optimiser",
+        "torch trunk: your function of inputs and outputs (and, if it takes them, context, width and seed) that returns the"
+        " module, or the module and its optimiser",
         type=absolute,
         action=Named,
         metavar="FILE.py:FUNCTION",

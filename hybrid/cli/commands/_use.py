@@ -120,14 +120,14 @@ def _add_export(command: Parser) -> None:
     command.add_argument(
         "--format",
         choices=("text", "binary", "npy", "npz"),
-        help="text and binary are word2vec's (default: by the end of FILE: .bin, .npy, .npz, else text)",
+        help="text and binary are word2vec's formats (default: by the suffix .bin, .npy or .npz, else text)",
     )
     command.add_argument(
         "--side",
         choices=("inputs", "outputs", "users"),
         default="inputs",
-        help="inputs: the rows that are read, for what is similar; outputs: of each item or word what its inner product with"
-        " a hidden vector ranks it by; users: of a run of factors, the hidden vector of each user (default: inputs)",
+        help="inputs: the embedding, for similarity; outputs: the vectors of the output layer, whose inner products with a"
+        " hidden vector rank the classes; users: the hidden vectors of the users of a factors run (default: inputs)",
     )
     command.add_overwrite()
     command.add_argument("--checkpoint", choices=("last", "best"), help=CHECKPOINT)
@@ -143,8 +143,8 @@ def _export(given: argparse.Namespace) -> int:
 
 
 def _add_neighbours(command: Parser) -> None:
-    add_run(command, "RUN|FILE", "the folder of a trained run, or a file of vectors, such as hybrid export writes")
-    command.add_argument("words", nargs="+", metavar="WORD", help="words or items to ask about")
+    add_run(command, "RUN|FILE", "the folder of a trained run, or a file of vectors, as written by hybrid export")
+    command.add_argument("words", nargs="+", metavar="WORD", help="words or items")
     add_k(command, "neighbours of each")
 
 
@@ -162,17 +162,17 @@ def _add_next(command: Parser) -> None:
     add_run(command)
     command.add_argument("text", nargs="+", metavar="TEXT", help="the text to continue, a string or several words")
     command.add_argument(
-        "--tokens", type=positive, metavar="N", help=f"words to continue by (default: {TOKENS}; none with --k alone)"
+        "--tokens", type=positive, metavar="N", help=f"number of words to add (default: {TOKENS}; with --k alone: 0)"
     )
     command.add_argument(
         "--temperature",
         type=number,
         default=TEMPERATURE,
         metavar="T",
-        help=f"1: by the model's probabilities; lower: the likelier more often; 0: the likeliest (default: {TEMPERATURE})",
+        help=f"sampling temperature; 0: always the most likely word (default: {TEMPERATURE})",
     )
-    command.add_argument("--seed", type=whole, default=0, help="of what is drawn (default: 0)")
-    command.add_argument("--k", type=positive, metavar="K", help="show the K likeliest next words")
+    command.add_argument("--seed", type=whole, default=0, help="random seed (default: 0)")
+    command.add_argument("--k", type=positive, metavar="K", help="show the K most likely next words")
 
 
 def _next(given: argparse.Namespace) -> int:
@@ -206,9 +206,9 @@ def _continued(report: dict[str, Any]) -> str:
 
 def _add_predict(command: Parser) -> None:
     add_run(command)
-    command.add_argument("file", metavar="FILE", help="texts, one a line; -: from standard input")
-    command.add_argument("--k", type=positive, default=1, metavar="K", help="labels of each text (default: 1)")
-    command.add_argument("--probabilities", action="store_true", help="after each label its probability")
+    command.add_argument("file", metavar="FILE", help="texts, one per line; -: standard input")
+    command.add_argument("--k", type=positive, default=1, metavar="K", help="labels per text (default: 1)")
+    command.add_argument("--probabilities", action="store_true", help="print the probability after each label")
 
 
 def _predict(given: argparse.Namespace) -> int:

@@ -15,8 +15,8 @@ from ..arguments import Parser
 def add(data: Parser) -> None:
     """Adds the subcommands to the command's parser."""
     actions: Any = data.add_subparsers(dest="action", required=True, metavar="ACTION")
-    listing = actions.add_parser("list", help="every data set: its size, whether it is here, what it is")
-    get = actions.add_parser("get", help="download a data set, and check it")
+    listing = actions.add_parser("list", help="list data sets with their size, place and content")
+    get = actions.add_parser("get", help="download a data set and verify it")
     get.add_argument("name", metavar="NAME", help=", ".join(DATASETS))
     get.add_argument("--out", metavar="DIR", help="folder of the data (default: HYBRID_DATA, else in the user's cache)")
     for action in (listing, get):

@@ -30,11 +30,11 @@ def add(demo: Parser) -> None:
     """Adds the options to the command's parser."""
     demo.add_argument("--text", metavar="FILE", help="train on this text instead of Python's own documentation")
     demo.add_argument("--epochs", type=positive, default=4, help="passes over the text (default: 4)")
-    demo.add_argument("--out", metavar="DIR", default="runs/demo", help="where results go (default: runs/demo)")
+    demo.add_argument("--out", metavar="DIR", default="runs/demo", help="folder of the results (default: runs/demo)")
     demo.add_overwrite(OVERWRITE)
     demo.add_argument("--device", help=DEVICE)
     demo.add_argument("--threads", type=positive, help=THREADS)
-    demo.add_argument("--seed", type=whole, default=0, help="seed of everything drawn (default: 0)")
+    demo.add_argument("--seed", type=whole, default=0, help="random seed (default: 0)")
     demo.add_argument("--json", action="store_true", help="print the report as JSON")
 
 

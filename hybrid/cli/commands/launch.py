@@ -13,8 +13,8 @@ from ..arguments import Parser
 
 def add(command: Parser) -> None:
     """Adds the options to the command's parser."""
-    command.add_argument("-n", dest="ranks", type=positive, required=True, metavar="N", help="how many ranks")
-    command.add_argument("--hosts", metavar="FILE", help="on several machines: one a line, by ssh; see docs/ranks.md")
+    command.add_argument("-n", dest="ranks", type=positive, required=True, metavar="N", help="number of ranks")
+    command.add_argument("--hosts", metavar="FILE", help="machines, one per line, reached by ssh; see docs/ranks.md")
     command.add_argument("words", nargs=argparse.REMAINDER, metavar="COMMAND ...", help="a command and its options")
 
 

@@ -30,11 +30,11 @@ def add(pvm: Parser) -> None:
     """Adds the subcommands to the command's parser."""
     actions: Any = pvm.add_subparsers(dest="action", required=True, metavar="ACTION")
     _watch(actions.add_parser("watch", help="write a film: frame, prediction, difference, hidden maps, heatmap"))
-    _dream(actions.add_parser("dream", help="write a film of a model that sees what it predicts"))
-    _fields(actions.add_parser("fields", help="draw what the hidden activations of a layer look at in the frame"))
-    _compare(actions.add_parser("compare", help="two runs on the same video, frozen: a table and a picture"))
-    _import(actions.add_parser("import", help="make a run of a checkpoint of the CUDA original, Sim_*.zip"))
-    configs = actions.add_parser("configs", help="list the configurations that come with the package")
+    _dream(actions.add_parser("dream", help="write a film of a model that takes its predictions as input"))
+    _fields(actions.add_parser("fields", help="draw the receptive fields of the hidden activations of a layer"))
+    _compare(actions.add_parser("compare", help="compare two frozen models on one video: a table and a picture"))
+    _import(actions.add_parser("import", help="convert a checkpoint of the original CUDA program, Sim_*.zip, to a run"))
+    configs = actions.add_parser("configs", help="list the configurations of the package")
     configs.add_argument("--json", action="store_true", help="print JSON")
     for action in actions.choices.values():
         action.add_quiet()
@@ -42,14 +42,16 @@ def add(pvm: Parser) -> None:
 
 def _watch(watch: Parser) -> None:
     _run(watch)
-    watch.add_argument("--video", metavar="VIDEO", help=f"{VIDEO_HELP} (default: what it was trained on)")
-    watch.add_argument("--steps", type=positive, default=FRAMES, metavar="N", help=f"most frames (default: {FRAMES})")
+    watch.add_argument("--video", metavar="VIDEO", help=f"{VIDEO_HELP} (default: the training video)")
+    watch.add_argument(
+        "--steps", type=positive, default=FRAMES, metavar="N", help=f"maximum number of frames (default: {FRAMES})"
+    )
     _film(watch, WATCHED)
 
 
 def _dream(dream: Parser) -> None:
     _run(dream)
-    seen = f"what it sees before: {VIDEO_HELP} (default: what it was trained on)"
+    seen = f"video before the dream: {VIDEO_HELP} (default: the training video)"
     count = f"frames to dream (default: {FRAMES})"
     dream.add_argument("--steps", type=positive, default=FRAMES, metavar="N", help=count)
     dream.add_argument("--video", metavar="VIDEO", help=seen)
@@ -58,21 +60,23 @@ def _dream(dream: Parser) -> None:
 
 def _fields(command: Parser) -> None:
     _run(command)
-    command.add_argument("--layer", type=whole, default=0, metavar="L", help="of which layer (default: 0)")
+    command.add_argument("--layer", type=whole, default=0, metavar="L", help="layer (default: 0)")
     _out(command, f"the picture, .png (default: RUN/{FIELDS})")
 
 
 def _compare(compare: Parser) -> None:
     for name in ("A", "B"):
         compare.add_argument(name.lower(), metavar=name, help="the folder of a trained run")
-    compare.add_argument("--video", metavar="VIDEO", help=f"{VIDEO_HELP} (default: what both were trained on)")
-    compare.add_argument("--steps", type=positive, metavar="N", help="most frames (default: the video once)")
+    compare.add_argument("--video", metavar="VIDEO", help=f"{VIDEO_HELP} (default: the training video of both)")
+    compare.add_argument(
+        "--steps", type=positive, metavar="N", help="maximum number of frames (default: the whole video)"
+    )
     _out(compare, "the picture to write, .png (default: A/compare.png)")
 
 
 def _import(command: Parser) -> None:
-    command.add_argument("file", metavar="FILE", help="Sim_<name>_<id>_<step>.zip; nothing in it is unpickled")
-    command.add_argument("--out", metavar="DIR", required=True, help="the run it becomes; --resume goes on with it")
+    command.add_argument("file", metavar="FILE", help="Sim_<name>_<id>_<step>.zip; its pickles are not executed")
+    command.add_argument("--out", metavar="DIR", required=True, help="folder of the new run")
     command.add_overwrite(OVERWRITE)
     command.add_argument("--video", metavar="VIDEO", default="synthetic", help=f"{VIDEO_HELP} (default: synthetic)")
     command.add_argument("--json", action="store_true", help="print JSON")

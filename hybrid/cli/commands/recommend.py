@@ -24,18 +24,28 @@ COLUMNS = ("user", "rank", "item", "score")
 def add(command: Parser) -> None:
     """Adds the options."""
     _use.add_run(command)
-    _use.add_k(command, "items for each user")
-    command.add_argument("--include-seen", action="store_true", help="recommend what the user had, too")
+    _use.add_k(command, "items per user")
+    command.add_argument("--include-seen", action="store_true", help="also recommend items that the user has had")
     for name, what in (("allowed", "the only items that may be recommended"), ("forbidden", "items that may not be")):
-        command.add_argument(f"--{name}", type=_listed, metavar="A,B,C|@FILE", help=f"{what}; @FILE: one a line")
-    command.add_argument("--out", metavar="FILE", help="a .csv or .parquet of user, rank, item, score (default: print)")
+        command.add_argument(f"--{name}", type=_listed, metavar="A,B,C|@FILE", help=f"{what}; @FILE: one per line")
+    command.add_argument(
+        "--out", metavar="FILE", help="write user, rank, item, score to a .csv or .parquet file (default: print)"
+    )
     command.add_overwrite()
-    whom = command.add_argument_group("for whom (default: all users of the run's ratings)")
+    whom = command.add_argument_group("users (default: all users of the run's ratings)")
     whom.add_argument("--users", type=_listed, metavar="A,B,C|@FILE", help="these users")
     whom.add_argument(
-        "--history", type=_listed, action="append", metavar="ITEM,ITEM", help="a new user who had these, in this order"
+        "--history",
+        type=_listed,
+        action="append",
+        metavar="ITEM,ITEM",
+        help="a new user with these items, oldest first",
     )
-    whom.add_argument("--ratings", metavar="FILE", help="the users of these ratings, of now or moved since training")
+    whom.add_argument(
+        "--ratings",
+        metavar="FILE",
+        help="the users of this file, such as newer ratings, or the run's ratings if the file was moved",
+    )
     whom.add_argument(
         "--columns", type=names, metavar="USER,ITEM[,TIME]", help="columns of --ratings (default: as in training)"
     )

@@ -56,8 +56,8 @@ class _Reader(Parser):
 
 def add(sweep: Parser) -> None:
     """Adds the options to the command's parser."""
-    sweep.add_argument("file", metavar="FILE.toml", help="what varies and how: see docs/runs.md")
-    sweep.add_argument("--out", metavar="DIR", help="where the trials and their table go (default: runs/FILE)")
+    sweep.add_argument("file", metavar="FILE.toml", help="the search: see docs/runs.md")
+    sweep.add_argument("--out", metavar="DIR", help="folder of the trials and their table (default: runs/FILE)")
 
 
 def run(given: argparse.Namespace) -> int:

@@ -22,14 +22,16 @@ def add(train: Parser) -> None:
     for title in ("data", "model", "training", "machine"):  # in this order
         train.group(title)
     life = train.group("the run")
-    life.add_argument("--out", metavar="DIR", help=f"where it goes (default: runs/{kind or 'MODEL'})")
+    life.add_argument("--out", metavar="DIR", help=f"folder of the run (default: runs/{kind or 'MODEL'})")
     life.add_argument("--overwrite", action="store_true", help=OVERWRITE)
     life.add_argument(
         "--resume",
         metavar="DIR",
-        help="go on with the run in DIR, with its own options, to the same bytes; further with more epochs, steps or trees",
+        help="continue the run in DIR with its options; --epochs, --steps or --trees extends a finished run",
     )
-    life.add_argument("--previous", action="store_true", help="with --resume: the save before, if the last is damaged")
+    life.add_argument(
+        "--previous", action="store_true", help="with --resume: start from the save before the last, if that is damaged"
+    )
     train.group("machine").add_argument("--json", action="store_true", help="print the report as JSON")
     if kind is None:
         train.epilog = f"hybrid train MODEL --help lists the options of a model: {names}."

@@ -59,7 +59,7 @@ def test_gaps_are_told_with_the_reason(folder):
     assert undone("ranks", records.every_section()) == ["ranks: skipped, mpi4py is not installed"]
     assert "ranks: skipped, mpi4py is not installed" in (folder / "report.html").read_text()
     assert "* ranks: skipped, mpi4py is not installed" in (folder / "report.md").read_text()
-    assert undone("table7", records.every_section()) == ["table7 of PyTorch's nets: not begun yet"]
+    assert undone("table7", records.every_section()) == ["table7 of PyTorch's nets: not run"]
 
 
 def test_markdown_has_every_picture_and_every_table(folder):
