@@ -70,7 +70,7 @@ def main() -> None:
         log_probs = head.best(trunk(whole[:, :8]).last_hidden_state[:, -1], k=5)[1]
     right = (found[:, 8:] == whole[:, 8:16]).float().mean()
     print(
-        f"\nof 64 tokens continued {right:.0%} are right; the five likeliest have {log_probs.exp().sum(1).mean():.0%}"
+        f"\nof 64 tokens continued {right:.0%} are right; the five most likely have {log_probs.exp().sum(1).mean():.0%}"
     )
     print("after", whole[0, 4:8].tolist(), "comes", found[0, 8:12].tolist())
 

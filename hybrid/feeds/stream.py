@@ -35,7 +35,6 @@ def stored(
     eos: bool = False,
     min_count: int = 1,
     unknown: bool = True,
-    ties: str = "name",
 ) -> "StoredCorpus":
     """Returns the corpus of a text that need not fit into memory, in two passes: words are counted, then ids are written.
 
@@ -44,7 +43,7 @@ def stored(
     folder               the folder of the ids, 4 bytes per token; created if missing. A stored corpus is reused if the text
                          (path, size, modification time) and the tokenisation are the same
     tokens, lower, eos   tokenisation, see `hybrid.Text`; with eos contexts cross lines
-    min_count, unknown, ties  of the vocabulary, see `hybrid.Vocabulary.build`
+    min_count, unknown   of the vocabulary, see `hybrid.Vocabulary.build`
 
     Memory holds the distinct words of the text and one piece of it. Raises OSError for files that cannot be read or written;
     ValueError for anything but a text, a pipe, invalid UTF-8, or fewer than two words.
@@ -54,7 +53,7 @@ def stored(
     if path.exists() and not path.is_file():
         raise ValueError(f"{path}: not a file, and it is read twice; expected a text or a Parquet file")
     settings = {"tokens": tokens, "lower": lower, "eos": eos}
-    words: dict[str, object] = {"min_count": min_count, "unknown": unknown, "ties": ties}
+    words: dict[str, object] = {"min_count": min_count, "unknown": unknown}
     target = folder / f"{path.stem[: files.MOST]}-{_key(path, settings | words | {'column': column or TEXT})}"
     folder.mkdir(parents=True, exist_ok=True)
     with lock.turn(folder):  # a second process waits, then finds the corpus

@@ -12,7 +12,6 @@ import numpy as np
 from .. import check
 
 UNKNOWN = "<unk>"
-TIES = ("name", "text")
 FORMAT = "hybrid vocabulary 1"
 
 
@@ -45,7 +44,6 @@ class Vocabulary:
         *,
         min_count: int = 1,
         unknown: bool = True,
-        ties: str = "name",
         source: str = "text",
     ) -> "Vocabulary":
         """Returns the vocabulary of a text.
@@ -53,13 +51,9 @@ class Vocabulary:
         sentences  lists of words
         min_count  words with a lower count are omitted
         unknown    True: "<unk>" is a word, with the counts of all omitted words; False: it is absent, as in word2vec
-        ties       order of words with equal counts: by "name", or by first occurrence in the "text". Words of one part of the
-                   text are related, and neighbours in this order share nodes of a Huffman tree. Most words are rare, so "text"
-                   gives a better tree (docs/language.md)
         source     name of the text, for messages
 
-        Raises ValueError for another `ties`, for strings instead of lists of words, for an empty text, and if fewer than two
-        words are left.
+        Raises ValueError for strings instead of lists of words, for an empty text, and if fewer than two words are left.
         """
         _refuse_string("sentences", sentences, "sentences, each a list of words")
         times: Counter[str] = Counter()
@@ -70,7 +64,6 @@ class Vocabulary:
         if total == 0:
             raise ValueError(f"vocabulary: {source} has no words; expected a text")
         times.pop(UNKNOWN, None)
-        by_name = check.choice("ties", ties, TIES) == "name"  # otherwise in the order of the text, as in a Counter
         kept = [(word, n) for word, n in times.items() if n >= min_count]
         if len(kept) < 2:
             words = "1 word occurs" if kept else "0 words occur"
@@ -79,7 +72,7 @@ class Vocabulary:
             raise ValueError(f"vocabulary: {words} at least {often} in {source}; at least 2 are needed; {remedy}")
         if unknown:
             kept.append((UNKNOWN, total - sum(n for _, n in kept)))
-        kept.sort(key=lambda counted: (-counted[1], counted[0] if by_name else ""))
+        kept.sort(key=lambda counted: (-counted[1], counted[0]))
         return cls(*zip(*kept, strict=True))
 
     def __len__(self) -> int:

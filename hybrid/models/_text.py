@@ -10,7 +10,7 @@ import numpy as np
 
 from ..feeds.stream import Lines, StoredCorpus, kept_in, stored
 from ..feeds.text import Text, read
-from ..feeds.vocabulary import TIES, Vocabulary
+from ..feeds.vocabulary import Vocabulary
 from ..settings import option
 from ..train import store
 from ..train.options import DATA
@@ -40,12 +40,6 @@ class TextOptions:
     )
     case: str = option(
         "lower", "convert words to lower case, or keep their case", group="data", choices=("lower", "keep")
-    )
-    ties: str = option(
-        "name",
-        "order of equally frequent words: by name, or by first occurrence in the text",
-        group="data",
-        choices=TIES,
     )
 
 
@@ -90,9 +84,8 @@ def stored_text(options: Mapping[str, Any], *, unknown: bool) -> StoredCorpus:
             f"--stream: {folder}, which {run} names, does not hold the ids of a text; make it an empty folder, and they are"
             " made again"
         )
-    words = {name: options[name] for name in ("min_count", "ties")}
     lines = Lines(options["text"], column=options["columns"])
-    return stored(lines, folder, unknown=unknown, **words, **how_cut(options))
+    return stored(lines, folder, unknown=unknown, min_count=options["min_count"], **how_cut(options))
 
 
 def how_cut(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -102,5 +95,4 @@ def how_cut(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def vocabulary_of(text: Text, options: Mapping[str, Any], *, unknown: bool) -> Vocabulary:
     """Returns the vocabulary of a text, filtered and ordered by the options."""
-    cut = {"min_count": options["min_count"], "ties": options["ties"]}
-    return Vocabulary.build(text, unknown=unknown, source=text.source, **cut)
+    return Vocabulary.build(text, unknown=unknown, source=text.source, min_count=options["min_count"])

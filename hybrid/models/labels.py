@@ -368,7 +368,7 @@ class Use:
         self.labels = self._known.labels or [str(label) for label in range(self._known.classes)]
 
     def predict(self, texts: Sequence[str], k: int = 5) -> list[list[tuple[str, float]]]:
-        """Returns the k likeliest labels of each text with their probabilities, in descending order.
+        """Returns the k most likely labels of each text with their probabilities, in descending order.
 
         Raises ValueError for one string instead of several, for k outside 1 to the number of labels, and if the run learned
         from numbered features instead of words.

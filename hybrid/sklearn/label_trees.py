@@ -93,7 +93,7 @@ class SparseLabelTreeClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def predict(self, X: Any) -> Any:
-        """Returns the labels of each example, in the form of `fit`: see k and threshold; for one label each the likeliest."""
+        """Returns the labels of each example, in the form of `fit`: see k and threshold; for one label each the most likely."""
         check_is_fitted(self)
         k = 1 if self._form.form == "one" else self.k
         return write(self._form, self._answer(self.model_.likely, X, self.threshold) if k is None else self._top(X, k))
@@ -101,7 +101,7 @@ class SparseLabelTreeClassifier(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any, k: int | None = None) -> Any:
         """Returns the probabilities of all labels, (n, V) float64; for one label each divided by their sum.
 
-        k  only the k likeliest labels, as scipy CSR: recommended for many labels
+        k  only the k most likely labels, as scipy CSR: recommended for many labels
         """
         check_is_fitted(self)
         if k is not None:
@@ -112,7 +112,7 @@ class SparseLabelTreeClassifier(ClassifierMixin, BaseEstimator):
         return every / every.sum(axis=1, keepdims=True) if self._form.form == "one" else every
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, k: int = 1) -> float:
-        """Returns precision@k: the fraction of the k likeliest labels that the examples have."""
+        """Returns precision@k: the fraction of the k most likely labels that the examples have."""
         check_is_fitted(self)
         own = read(y, self.classes_).entries
         ids, _ = self._best(X, k)
@@ -123,7 +123,7 @@ class SparseLabelTreeClassifier(ClassifierMixin, BaseEstimator):
         return self._answer(self.model_.best, X, check.whole("k", k, 1, len(self.classes_)))
 
     def _top(self, X: Any, k: int) -> Any:
-        """Returns the probabilities of the k likeliest labels, (n, V) CSR, likeliest first."""
+        """Returns the probabilities of the k most likely labels, (n, V) CSR, most likely first."""
         ids, log_probs = self._best(X, k)
         at = np.arange(0, ids.size + 1, k)
         return sparse.csr_array((np.exp(log_probs).ravel(), ids.ravel(), at), (len(ids), len(self.classes_)))
@@ -169,7 +169,7 @@ def read(y: Any, classes: np.ndarray | None = None) -> Labels:
 
 
 def write(labels: Labels, entries: Any) -> Any:
-    """Converts predictions, (n, V) scipy CSR with the likeliest of a row first, to the form of `labels`."""
+    """Converts predictions, (n, V) scipy CSR with the most likely of a row first, to the form of `labels`."""
     if labels.form == "one":
         return labels.classes[entries.indices[entries.indptr[:-1]]]
     ones = np.ones(len(entries.indices), labels.dtype)

@@ -97,7 +97,7 @@ class NextItem(BaseEstimator):
         return self
 
     def recommend(self, X: Any, k: int = AT, *, exclude_seen: bool = True) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the k likeliest next items after each history, likeliest first, and their log-probabilities, both (n, k).
+        """Returns the k most likely next items after each history, most likely first, and their log-probabilities, both (n, k).
 
         exclude_seen  True: exclude the items of the history
 
@@ -110,7 +110,7 @@ class NextItem(BaseEstimator):
         return self._named(ids), log_probs
 
     def predict(self, X: Any) -> np.ndarray:
-        """Returns the likeliest next item after each history that is not in it, (n,)."""
+        """Returns the most likely next item after each history that is not in it, (n,)."""
         items: np.ndarray = self.recommend(X, 1)[0][:, 0]
         return items
 

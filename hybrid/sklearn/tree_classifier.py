@@ -92,11 +92,11 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
         return self._learn(X, y, known, sample_weight, first=first, partial=True)
 
     def predict(self, X: Any) -> np.ndarray:
-        """Returns the likeliest class of each example, (n,); a tree does not compute all probabilities for it."""
+        """Returns the most likely class of each example, (n,); a tree does not compute all probabilities for it."""
         check_is_fitted(self)
         places = self._answers(X, 1, lambda **question: self.engine_.best(k=1, **question)[0][:, 0])
-        likeliest: np.ndarray = self.classes_[places]
-        return likeliest
+        labels: np.ndarray = self.classes_[places]
+        return labels
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Returns the log-probabilities of all classes, (n, V) float32."""

@@ -13,13 +13,9 @@ words = st.text(st.characters(codec="utf-8"), min_size=1, max_size=4)
 texts = st.lists(st.lists(words, max_size=8), max_size=8).filter(lambda text: len(set(chain(*text)) - {UNKNOWN}) > 1)
 
 
-def test_ties_in_the_order_of_the_text():
+def test_words_of_equal_counts_are_in_alphabetical_order():
     text = [["d", "b", "a", "b"], ["c", "a", "b", UNKNOWN]]
-    assert Vocabulary.build(text, unknown=False, ties="text").words == ["b", "a", "d", "c"]
-    assert Vocabulary.build(text, ties="text").words == ["b", "a", "d", "c", UNKNOWN]
     assert Vocabulary.build(text).words == ["b", "a", UNKNOWN, "c", "d"]
-    with pytest.raises(ValueError, match=r"ties: found .length., expected"):
-        Vocabulary.build(text, ties="length")
 
 
 @pytest.mark.parametrize(
