@@ -82,7 +82,7 @@ def again(owner: str, device: str) -> Backend:
         return choose(device)
     except ValueError as failure:
         raise ValueError(
-            f"{owner}: pickled on {device} and goes on there only: {failure}. To go on elsewhere keep a checkpoint "
+            f"{owner}: pickled on {device} and usable only there: {failure}. To use another device, save a checkpoint "
             "(Engine.save, Engine.load)"
         ) from None
 

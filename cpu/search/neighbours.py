@@ -222,9 +222,7 @@ class Neighbours:
                 raise ValueError(f"{path}: found {what}; {remedy}")
         libraries.check(facts["kind"])
         if _sum(path) != facts["file"]:  # a library may crash on such a file
-            raise ValueError(
-                f"{path}: found a file that has changed since it was saved, expected it whole; copy it again"
-            )
+            raise ValueError(f"{path}: found a file changed since it was saved, expected it unchanged; copy it again")
         index = libraries.LIBRARIES[facts["kind"]].form.load(path, self.metric, self.vectors.shape[1])
         choice = facts["choice"] and Choice(**facts["choice"] | {"tried": tuple(facts["choice"]["tried"])})
         with self._beginning:

@@ -21,7 +21,7 @@ class DeviceError(OSError):
 def failed(name: str, error: object) -> DeviceError:
     """Returns the exception for an error that the driver, or a library on the device `name`, reports."""
     return DeviceError(
-        f"{name}: {error}; what was on the device is lost, the last checkpoint stands; `hybrid doctor` may say more"
+        f"{name}: {error}; what was on the device is lost, the last checkpoint is intact; `hybrid doctor` may say more"
     )
 
 

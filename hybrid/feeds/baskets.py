@@ -87,5 +87,5 @@ def _expect_sets(sets: Inputs) -> Ragged:
     if len(np.unique(pairs)) < len(pairs):
         order = np.argsort(pairs, kind="stable")
         twice = order[1:][np.diff(pairs[order]) == 0].min()
-        raise ValueError(f"baskets[{of[twice]}]: the item {sets.ragged.ids[twice]} stands there twice, expected once")
+        raise ValueError(f"baskets[{of[twice]}]: the item {sets.ragged.ids[twice]} occurs twice, expected once")
     return sets.ragged

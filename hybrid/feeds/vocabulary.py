@@ -32,7 +32,7 @@ class Vocabulary:
         self._ids = {word: id for id, word in enumerate(self.words)}
         if len(self._ids) < len(self.words):
             twice = next(word for word, times in Counter(self.words).items() if times > 1)
-            raise ValueError(f"vocabulary: the word {twice!r} stands there twice; expected different words")
+            raise ValueError(f"vocabulary: the word {twice!r} occurs twice; expected different words")
         if self.counts.shape != (len(self.words),) or (self.counts < 0).any():
             raise ValueError(f"vocabulary: {len(self.words)} words need as many counts of at least 0")
         self.unknown = self._ids.get(UNKNOWN)

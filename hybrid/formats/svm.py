@@ -124,7 +124,7 @@ class _Read:
         if numbers and max(numbers) > self.most_feature:
             raise ValueError(f"the feature {max(numbers)}, expected at most {self.most_feature}")
         if len(set(numbers)) < len(numbers):
-            raise ValueError("a feature stands there twice, expected once")
+            raise ValueError("a feature occurs twice, expected once")
         self.feature.extend(numbers)
         self.value.frombytes(values.tobytes())
         self.feature_at.append(len(self.feature))

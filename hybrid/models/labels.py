@@ -135,7 +135,7 @@ class LabelTrees:
     def best(self, features: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Returns the k most likely labels of each example, see SparseLabelTree; ValueError before the first tree."""
         if self.trees is None:
-            raise ValueError("the run has no tree yet; hybrid train --resume goes on with it")
+            raise ValueError("the run has no tree yet; hybrid train --resume continues it")
         with machine.kernel_threads(self._threads):
             return self.trees.best(features, k)
 

@@ -57,7 +57,7 @@ def _check(engine: "Engine", size: int) -> None:
     if engine.micro_batches < size:
         raise ValueError(
             f"micro_batches: found {engine.micro_batches} with {size} ranks, expected {size} at least;"
-            " raise it, alike for any number of ranks"
+            " raise it, for any number of ranks"
         )
     for name, part in (("embedding", engine.embedding), ("readout", engine.readout)):
         if not part.backend.device.host_memory:

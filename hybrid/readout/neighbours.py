@@ -104,7 +104,7 @@ class NeighbourReadout(Base):
             return
         failure, self._building = self._building.exception(), None
         if failure:
-            console.note(f"neighbours: the index was not built anew: {failure}")
+            console.note(f"neighbours: the index was not rebuilt: {failure}")
         tell_choice(self._reported, self.choice)
         self._reported = self.choice
 

@@ -220,7 +220,7 @@ class TreeReadout(Base):
 
         if self.mixed:
             raise ValueError(
-                "add_classes: found a tree of a mixture, expected one that stands alone; add classes, then mix"
+                "add_classes: found a tree of a mixture, expected one outside a mixture; add classes, then mix"
             )
         more = check.counts(counts, more=True)
         _check_classes(self.classes + more.size)

@@ -80,7 +80,7 @@ class Runner(Generic[T]):
 
     def _check_whole(self) -> None:
         if self.torn:
-            raise ValueError(f"{self._name}: {self.torn}; its parameters have moved in part: load the last checkpoint")
+            raise ValueError(f"{self._name}: {self.torn}; its parameters are partly updated: load the last checkpoint")
 
     def _count(self, tick: Tick) -> None:
         """Counts a finished step; FloatingPointError if the model diverged in it."""

@@ -183,7 +183,7 @@ class Schedule:
         self._put(self.plan.begin, slots)
         self.begun.append(slots)
         if len(self.begun) > self.delay + 1:
-            raise RuntimeError(f"schedule: {len(self.begun)} batches begun and not finished, delay allows {self.delay}")
+            raise RuntimeError(f"schedule: {len(self.begun)} batches in flight, delay allows {self.delay}")
 
     def _fill(self, sets: Iterator[list[Any]], batches: Iterator[tuple[int, Any]]) -> None:
         queue = self.queues["feed"]
@@ -247,8 +247,8 @@ def _named(stage: str, slot: SlotState, work: Callable[..., Any], *arguments: An
 def broken_off(tick: int, failure: BaseException) -> str:
     """Returns the message for a model whose step failed midway."""
     if isinstance(failure, KeyboardInterrupt):
-        return f"tick {tick} was broken off by a second interrupt"
-    return f"tick {tick} failed half-way: {str(failure) or type(failure).__name__}"
+        return f"tick {tick} was aborted by a second interrupt"
+    return f"tick {tick} failed midway: {str(failure) or type(failure).__name__}"
 
 
 def _tick(slots: list[Any]) -> Tick:

@@ -102,7 +102,7 @@ def check(facts: Any, job: Job, source: Path) -> None:
     if source.is_dir():
         file = source / checkpoint.LATEST
         if (source / checkpoint.PREVIOUS).exists():
-            remedy = f": hybrid train --resume {source.parent} --previous goes on from the save before"
+            remedy = f": hybrid train --resume {source.parent} --previous continues from the save before"
     raise ValueError(f"{file}: expected a checkpoint of a run, as hybrid train writes it{remedy}")
 
 
@@ -113,4 +113,6 @@ def check_feed(job: Job, saved: dict[str, Any], tick: int, folder: Path) -> None
         raise ValueError(f"feed: the data or its options differ from those of the checkpoint in {folder}")
     if tick > len(job.feed):
         least = -(-tick * job.reached // len(job.feed))
-        raise ValueError(f"--{length}: found {job.reached}, expected at least {least}, which the run has begun or made")
+        raise ValueError(
+            f"--{length}: found {job.reached}, expected at least {least}, which the run has started or finished"
+        )

@@ -49,7 +49,7 @@ class Trained(NamedTuple):
     def load(self) -> Any:
         """Loads the model."""
         if not checkpoint.stands(self.source):
-            raise ValueError(f"{self.folder}: found no checkpoint; hybrid train --resume {self.folder} goes on to one")
+            raise ValueError(f"{self.folder}: found no checkpoint; hybrid train --resume {self.folder} makes one")
         return MODELS.load(self.options["kind"]).load(self.source, self.options)[0]
 
 
@@ -98,15 +98,17 @@ def resume(folder: str, explicit: dict[str, Any], *observers: Observer, ranks: S
         options = _whole(path, ranks.once(lambda: under_way.enter_context(store.resumed(path))))
         _refuse_unshared(path, ranks)
         options |= (changes := _changed(folder, options, explicit)) | {"resume": folder}
-        with _asking_for_data(path, options, "to go on"):
+        with _asking_for_data(path, options, "to continue"):
             job = _prepared(options)
         if options.get("data") != job.data:
-            raise ValueError(f"{folder}: the data differ from those that it was started with; give those or begin anew")
+            raise ValueError(
+                f"{folder}: the data differ from those it was started with; restore them or start a new run"
+            )
         _refuse_blind(job, options)
         ranks.once(lambda: under_way.enter_context(job.open()))
         if not checkpoint.stands(path / CHECKPOINT):
             ranks.once(lambda: store.refuse_lost(path))
-            console.say(f"{folder} was ended before its first save: it begins anew")
+            console.say(f"{folder} stopped before its first save and starts again")
             return _learn(path, ranks, options, job, job.make(), observers)
         source = path / CHECKPOINT
         source = source / checkpoint.PREVIOUS if changes.get("previous") else source
@@ -274,12 +276,14 @@ def _changed(folder: str, options: dict[str, Any], explicit: dict[str, Any]) -> 
         raise ValueError(f"--resume: {folder} holds a run of {kind}; leave the model's name out")
     length = next(name for name in LENGTHS if name in options)
     if other := next((name for name in LENGTHS if name in explicit and name != length), None):
-        raise ValueError(f"--{other}: {folder} holds a run of {kind}, which counts {length}; --{length} N goes on to N")
+        raise ValueError(
+            f"--{other}: {folder} holds a run of {kind}, which counts {length}; --{length} N continues to N"
+        )
     may = {*free(kind), length, "previous"}
     wrong = [name for name, value in explicit.items() if name not in may and value != options.get(name)]
     if wrong:
         flags = ", ".join(map(flag, wrong))
-        raise ValueError(f"{flags}: --resume goes on with the options that {folder} was started with; leave them out")
+        raise ValueError(f"{flags}: --resume uses the options that {folder} was started with; leave them out")
     return explicit
 
 
@@ -306,7 +310,7 @@ def _asking_for_data(folder: Path, options: dict[str, Any], then: str) -> Genera
     except FileNotFoundError as failure:
         if failure.filename is None or str(failure.filename) not in options.values():
             raise
-        text = f"{failure.strerror}; the run of {folder} was begun with it; put it back there as it was {then}"
+        text = f"{failure.strerror}; the run of {folder} was started with it; restore it {then}"
         raise FileNotFoundError(failure.errno, text, failure.filename) from failure
 
 
@@ -323,7 +327,7 @@ def _learn(
     if facts and model.tick == len(job.feed):
         further = f"--{job.length} N, above {job.reached},"
         if not facts["progress"]["curve"]:
-            raise ValueError(f"{folder}: stands at {job.unit} {model.tick}, with nothing to learn; {further} goes on")
+            raise ValueError(f"{folder}: is at {job.unit} {model.tick}, the end of its run; {further} continues it")
         if report := ranks.once(lambda: store.finished(folder, job.unit, model.tick, further)):
             return report
     observers: list[Observer] = []

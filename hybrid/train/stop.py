@@ -18,7 +18,7 @@ class Stopped(Exception):
     """The run was stopped by a signal; its progress is in the checkpoint."""
 
     def __init__(self, number: int, tick: int, folder: Path, unit: str = "tick"):
-        super().__init__(f"stopped at {unit} {tick}; go on with: hybrid train --resume {folder}")
+        super().__init__(f"stopped at {unit} {tick}; continue with: hybrid train --resume {folder}")
         self.signal = number
 
 

@@ -36,7 +36,7 @@ def refuse_taken(folder: Path, overwrite: bool = False) -> None:
     if (folder / RUN).exists():
         if not overwrite:
             raise ValueError(
-                f"--out: {folder} holds a run; --resume {folder} goes on with it, --overwrite replaces it, another --out is new"
+                f"--out: {folder} holds a run; --resume {folder} continues it, --overwrite replaces it; or name another --out"
             )
     elif any(checkpoint.stands(folder / name) for name in CHECKPOINTS):
         raise ValueError(
@@ -115,7 +115,7 @@ def seen(folder: Path) -> list[bytes]:
 def _instead(folder: Path) -> str:
     """Returns a description of a folder without run options, and a remedy."""
     if (folder / lock.LOCK).exists() and not any((folder / name).exists() for name in (*AFTER, *CHECKPOINTS)):
-        return ": what was begun has not written its options; if it was killed, give the command that began it again"
+        return ": the run has not written its options yet; if it was killed, repeat the command that started it"
     return "; expected the --out folder of `hybrid train`"
 
 
@@ -146,7 +146,7 @@ def finished(folder: Path, unit: str, made: int, further: str) -> dict[str, Any]
     unit     the report's key of the number of steps, or its singular
     further  how to continue, the start of a sentence
     """
-    console.note(f"{folder} is finished; {further} with --resume goes on")
+    console.note(f"{folder} is finished; {further} with --resume continues it")
     try:
         report = files.read(folder / REPORT)
     except (OSError, ValueError):
@@ -167,8 +167,8 @@ def standing(folder: Path) -> str:
     try:
         at = checkpoint.read_facts(folder / checkpoint.CHECKPOINT)["facts"].get("at")
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return f"no whole checkpoint stands in {folder}"
-    return f"the checkpoint of {at} stands in {folder}" if at else f"a checkpoint stands in {folder}"
+        return f"no complete checkpoint is in {folder}"
+    return f"the checkpoint of {at} is in {folder}" if at else f"a checkpoint is in {folder}"
 
 
 def _refuse_special(folder: Path) -> None:

@@ -30,7 +30,7 @@ DEVICE = SimpleNamespace(close=lambda: None, lost=False)
 
 def lost():
     DEVICE.lost = True
-    raise OSError("what was on the device is lost,\\nthe last checkpoint stands")
+    raise OSError("what was on the device is lost,\\nthe last checkpoint is intact")
 
 def right():
     assert not DEVICE.lost
@@ -83,7 +83,7 @@ def test_whatever_a_case_does_the_others_run_and_each_leaves_its_record(tmp_path
     expected = [
         r"off by 1 \(allowed 0\.000142\)  wrong  \d+ ms, weights",
         "error crash: the process ended, killed by signal 11",
-        "error lost: OSError: what was on the device is lost, the last checkpoint stands",
+        "error lost: OSError: what was on the device is lost, the last checkpoint is intact",
         r"ok  then +0\.0e\+00  \d+ ms",
         r"error hang: hung: nothing came in 2 s",
         r"ok  last +0\.0e\+00  \d+ ms",

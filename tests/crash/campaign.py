@@ -213,7 +213,7 @@ class Campaign:
         child = Child(self.going_on(kind, device, out, *more), disk).ended()
         if child.code:
             raise Broken(f"cannot go on, exit code {child.code}: {child.said}")
-        if there and not saved and "begins anew" not in child.said:
+        if there and not saved and "starts again" not in child.said:
             raise Broken("began anew without saying so")
         if (found := left(out)) not in may:
             differ = [name for name in found | may[0] if found.get(name) != may[0].get(name)]

@@ -181,7 +181,7 @@ def test_a_driver_that_fails_is_an_error_with_the_remedy(gpu, simulated, fault, 
     queue.run(units.update, weights, None, gradient, 0.1, 0.0).wait()  # compiled
     cudasim.fail(fault)
     try:
-        with pytest.raises(device.DeviceError, match=r"cuda:0: .*the last checkpoint stands; `hybrid doctor`"):
+        with pytest.raises(device.DeviceError, match=r"cuda:0: .*the last checkpoint is intact; `hybrid doctor`"):
             if work == "update":
                 queue.run(units.update, weights, None, gradient, 0.1, 0.0).wait()
             else:

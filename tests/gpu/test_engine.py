@@ -230,7 +230,7 @@ except DeviceError as error:
     print("hidden on the host:", trained.embedding.table.shape, trained.tick < 40)
 """
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=120)
-    assert "cuda:0: " in done.stdout and "the last checkpoint stands" in done.stdout, done.stdout + done.stderr
+    assert "cuda:0: " in done.stdout and "the last checkpoint is intact" in done.stdout, done.stdout + done.stderr
     assert "hidden on the host: (30, 4) True" in done.stdout
     whole, (resumed, _) = engine(device=cuda), Engine.load(tmp_path / "checkpoint", device=cuda)
     for trained in (whole, resumed):

@@ -129,7 +129,7 @@ def test_a_frame_that_fails_while_it_is_recorded_leaves_a_torn_model_and_a_devic
             walk(model, Scene(TICKS))
     finally:
         cudasim.fail()
-    with pytest.raises(ValueError, match="failed half-way"):
+    with pytest.raises(ValueError, match="failed midway"):
         walk(model, Scene(TICKS))
     other, expected = PVM(TINY, device=cuda), PVM(TINY, device="cpu")
     walk(other, Scene(TICKS))

@@ -69,5 +69,5 @@ def test_what_fails_in_a_step_marks_the_model(tmp_path):
     model.readouts.step = lambda *arguments: (_ for _ in ()).throw(MemoryError())
     with pytest.raises(MemoryError):
         walk(model, Scene(4))
-    with pytest.raises(ValueError, match="tick 3 failed half-way: MemoryError"):
+    with pytest.raises(ValueError, match="tick 3 failed midway: MemoryError"):
         model.save(tmp_path)

@@ -403,7 +403,7 @@ class Ordeal:
         self.model = Engine.load(self._folder, device="cpu", **way)[0] if self._saved else self._made()
 
     def _whole_or_refused(self) -> None:
-        """A torn model refuses by name to go on or to be saved, and the last checkpoint stands; another goes on."""
+        """A torn model refuses by name to go on or to be saved, and the last checkpoint is intact; another goes on."""
         if self.model.torn:
             for refused in (lambda: self.model.save(self._folder), lambda: next(iter(self.model.run(self._case)))):
                 with pytest.raises(ValueError, match="load the last checkpoint"):

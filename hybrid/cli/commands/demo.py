@@ -47,7 +47,7 @@ def run(given: argparse.Namespace) -> int:
             settings = {name: getattr(given, name) for name in ("epochs", "device", "threads", "seed")}
             report = compare(read(given.text) if given.text else documentation(), folder, settings)
     except Stopped as stopped:
-        console.say("stopped; a demo does not go on, begin it again")
+        console.say("stopped; a demo cannot be resumed, start it again")
         return 128 + stopped.signal
     print(json.dumps(report, indent=1) if given.json else text(report))
     return 0

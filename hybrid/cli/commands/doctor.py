@@ -91,7 +91,7 @@ def text(report: dict[str, Any]) -> str:
     lines += [f"  {name:<28} {value / 1e9:6.1f} GB/s" for name, value in report["bandwidth"].items()]
     on_gpu = any(one["name"] == "gpu" and one["ok"] for one in report["findings"])
     ready = f"Ready: the engine runs on the CPU{' and on the GPU' * on_gpu}."
-    return "\n".join([*lines, ready if report["usable"] else "Not usable: mend the lines marked !!"])
+    return "\n".join([*lines, ready if report["usable"] else "Not usable: fix the lines marked !!"])
 
 
 def finding(name: str, ok: bool, found: str, remedy: str | None = None, needed: bool = False) -> Finding:

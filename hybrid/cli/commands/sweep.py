@@ -85,7 +85,7 @@ def run(given: argparse.Namespace) -> int:
         if len(_counted(study)) < sweep.trials:
             study.optimize(functools.partial(_objective, sweep=sweep, folder=folder), catch=FAILURES, callbacks=[after])
     except Stopped as stopped:
-        console.say("stopped; the same command goes on")
+        console.say("stopped; the same command continues")
         return 128 + stopped.signal
     print(_table(study, sweep), end="")
     if all(trial.value is None for trial in study.trials):
@@ -159,7 +159,9 @@ def _study(sweep: Sweep, folder: Path) -> Any:
     except Exception as error:  # Optuna raises various errors for an altered file
         raise ValueError(f"{path}: not the journal of a sweep ({type(error).__name__}); it was altered") from error
     if not same:
-        raise ValueError(f"is not what the sweep in {folder} was begun with; give it back, or name another --out")
+        raise ValueError(
+            f"differs from the file that the sweep in {folder} was started with; restore it, or name another --out"
+        )
     return study
 
 

@@ -46,7 +46,7 @@ class Members:
             self.zip = zipfile.ZipFile(path)
         except (zipfile.BadZipFile, NotImplementedError, ValueError, struct.error) as error:
             raise ValueError(
-                f"{path}: found no whole zip ({error}), expected Sim_<name>_<id>_<step>.zip as PVM_cuda saves it"
+                f"{path}: found no valid zip ({error}), expected Sim_<name>_<id>_<step>.zip as PVM_cuda saves it"
             ) from error
 
     def have(self, prefix: str) -> bool:
@@ -91,7 +91,7 @@ class Members:
             data = self.zip.read(info)
         except (zipfile.BadZipFile, zlib.error, EOFError, OSError, struct.error, NotImplementedError) as error:
             why = str(error) or type(error).__name__
-            raise ValueError(f"{name}: found it damaged ({why}), expected a whole file; copy it again") from error
+            raise ValueError(f"{name}: found it damaged ({why}), expected it intact; copy it again") from error
         if len(data) != info.file_size:
             raise ValueError(f"{name}: found it truncated, {len(data)} bytes, expected {info.file_size}")
         return data

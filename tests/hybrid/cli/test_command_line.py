@@ -106,7 +106,7 @@ def test_an_interrupt_is_one_line_and_exit_code_130(capsys, tmp_path, text, monk
     assert capsys.readouterr() == ("", "hybrid: interrupted\n")
     monkeypatch.setattr(EngineJob, "due", kill)
     assert main(["demo", "--text", text, "--out", str(tmp_path / "demo"), "--quiet", *SMALL]) == 130
-    assert capsys.readouterr() == ("", "hybrid: stopped; a demo does not go on, begin it again\n")
+    assert capsys.readouterr() == ("", "hybrid: stopped; a demo cannot be resumed, start it again\n")
 
 
 def test_a_reader_who_has_had_enough_is_no_error(monkeypatch, capsys):

@@ -63,7 +63,7 @@ def test_missing_packages_come_with_their_remedies_and_optional_ones_cost_nothin
     assert (missing["found"], missing["remedy"]) == ("not installed", "pip install another-package")
     assert not report["usable"] and report["bandwidth"] == {}
     lines = doctor.text(report)
-    assert "!!  another-package" in lines and lines.endswith("Not usable: mend the lines marked !!")
+    assert "!!  another-package" in lines and lines.endswith("Not usable: fix the lines marked !!")
 
 
 def test_a_broken_package_is_named_with_its_error(monkeypatch):

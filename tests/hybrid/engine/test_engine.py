@@ -106,7 +106,7 @@ def test_an_engine_that_failed_half_way_neither_saves_nor_runs_on(tmp_path):
     assert found.value.__notes__ == ["in stage scatter of tick 2, micro-batch 0"]
     calls = lambda: trained.save(tmp_path / "checkpoint"), lambda: next(trained.run(Feed(10)))
     for call in (*calls, lambda: pickle.dumps(trained)):
-        with pytest.raises(ValueError, match=r"engine: tick 2 failed half-way: .*load the last checkpoint"):
+        with pytest.raises(ValueError, match=r"engine: tick 2 failed midway: .*load the last checkpoint"):
             call()
     resumed, _ = Engine.load(tmp_path / "checkpoint")
     whole = engine("full")
@@ -154,4 +154,4 @@ def test_a_run_that_is_left_ends_where_the_next_begins_and_one_that_fails_at_its
     monkeypatch.setattr(trained, "_leave", failed)
     with pytest.raises(OSError, match="no room"):
         list(trained.run(Feed(3)))
-    assert trained.torn == "tick 3 failed half-way: no room"
+    assert trained.torn == "tick 3 failed midway: no room"

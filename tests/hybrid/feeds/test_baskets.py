@@ -46,7 +46,7 @@ def test_a_matrix_is_the_same_sets():
     ("given_", "message"),
     [
         ([[1], [2], []], "baskets: none of 3 has 2 items"),
-        ([[1, 2], [3, 0, 3]], r"baskets\[1\]: the item 3 stands there twice, expected once"),
+        ([[1, 2], [3, 0, 3]], r"baskets\[1\]: the item 3 occurs twice, expected once"),
         (np.arange(4), "baskets: found an array, expected a scipy sparse matrix or lists of items"),
     ],
 )

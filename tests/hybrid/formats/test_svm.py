@@ -59,7 +59,7 @@ BAD = {
     "data.txt, line 2: could not convert string to float: 'b'": "1 1:2\n1 2:b\n",
     "line 1: found '1:1_0', expected": "1 1:1_0\n",
     "line 1: the value 'nan', expected a finite number": "1 1:nan\n",
-    "line 1: a feature stands there twice": "1 3:1 3:2\n",
+    "line 1: a feature occurs twice": "1 3:1 3:2\n",
     "line 2: the label 'a', expected a whole number": "1 1:1\na 1:1\n",
     "line 1: the feature 99999999999, expected at most 2147483647": "1 99999999999:1\n",
     "the number 2147483647, expected at most 2147483646": "1 0:1 2147483647:1\n",

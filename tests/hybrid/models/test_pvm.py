@@ -46,7 +46,7 @@ def test_a_run_leaves_its_folder_and_a_report(capsys, tmp_path):
     assert main(["train", "--resume", str(run)]) == 0
     printed, said = capsys.readouterr()
     assert before == {path: path.read_bytes() for path in run.rglob("*") if path.is_file() and path.name != LOCK}
-    assert f"{run} is finished; --steps N, above 30, with --resume goes on" in said
+    assert f"{run} is finished; --steps N, above 30, with --resume continues it" in said
     assert "next frame" in printed and "parameters a second" in printed and "tiny" in printed
 
 
@@ -81,7 +81,7 @@ def test_a_finished_run_goes_further_to_the_same_bytes(tmp_path, capsys):
     capsys.readouterr()
     for wrong, said in (
         (["--steps", "5"], "--steps: found 5, expected at least 20"),
-        (["--epochs", "5"], f"--epochs: {short} holds a run of pvm, which counts steps; --steps N goes on to N"),
+        (["--epochs", "5"], f"--epochs: {short} holds a run of pvm, which counts steps; --steps N continues to N"),
     ):
         assert main(["train", "--resume", str(short), *wrong]) == 2
         assert said in capsys.readouterr().err
@@ -102,7 +102,7 @@ def test_a_divergence_is_one_line_and_the_last_checkpoint_stands(tmp_path, capsy
     assert main(command(tmp_path, run, "--steps", "60", schedule=schedule, activation=activation)) == 2
     line = capsys.readouterr().err.splitlines()[-1]
     assert said in line and "begin again with lower rates and --overwrite; " in line
-    assert line.endswith(f"the checkpoint of step 12 stands in {run}")
+    assert line.endswith(f"the checkpoint of step 12 is in {run}")
     saved = PVM.load(run / "checkpoint", device="cpu")[0]
     assert saved.tick == 12
     assert all(np.isfinite(array).all() for array in saved.fetch().values())

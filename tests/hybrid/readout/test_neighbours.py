@@ -58,7 +58,7 @@ def test_a_rebuild_that_fails_is_told_once_and_training_goes_on(monkeypatch, cap
         grad, hidden, target = batch(60, 4, 8, seed)
         readout.step(grad, hidden, target)
         readout.rebuild().exception()
-    assert capsys.readouterr().err.count("neighbours: the index was not built anew: no room") == 2
+    assert capsys.readouterr().err.count("neighbours: the index was not rebuilt: no room") == 2
 
 
 def test_figures_of_the_index_on_the_hidden_vectors_that_were_met_last(indexed):

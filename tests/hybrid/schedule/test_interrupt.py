@@ -44,7 +44,7 @@ def test_a_second_interrupt_breaks_off_and_the_engine_says_so(kills, tmp_path, w
     next(ticks)
     assert kills.during(drained(ticks), 2)
     for refused in (lambda: trained.save(tmp_path), lambda: next(trained.run(Feed(TICKS)))):
-        with pytest.raises(ValueError, match=r"engine: tick 1 was broken off by a second interrupt; .*last checkpoint"):
+        with pytest.raises(ValueError, match=r"engine: tick 1 was aborted by a second interrupt; .*last checkpoint"):
             refused()
 
 

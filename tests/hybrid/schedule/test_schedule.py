@@ -103,7 +103,7 @@ def test_with_delay_one_batch_is_begun_ahead_and_never_two():
 def test_a_batch_too_many_is_never_begun():
     schedule = Schedule(plan(), slots(1, 1), recorders([]), Trace(), delay=1)
     schedule.begun.extend(schedule.slots[:2])  # as if one had been left unfinished
-    with pytest.raises(RuntimeError, match="3 batches begun and not finished, delay allows 1"):
+    with pytest.raises(RuntimeError, match="3 batches in flight, delay allows 1"):
         next(schedule.run(batches(3)))
 
 

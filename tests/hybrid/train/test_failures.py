@@ -32,7 +32,7 @@ def test_a_run_that_diverged_says_where_and_what_to_do(tmp_path, data, undrawn, 
         assert main(command("language", data, run, "--save-every", "0")) == 2
     line = capsys.readouterr().err.splitlines()[-1]
     said = "perplexity is inf: the model has diverged; begin again with lower rates and --overwrite; the checkpoint of"
-    assert line.startswith("hybrid: error: tick ") and line.endswith(f"{said} tick 0 stands in {run}")
+    assert line.startswith("hybrid: error: tick ") and line.endswith(f"{said} tick 0 is in {run}")
     assert main(command("language", data, run, "--overwrite")) == 0
 
 
@@ -115,5 +115,5 @@ def test_a_run_without_a_first_checkpoint_begins_again_and_says_so(tmp_path, who
     shutil.rmtree(run / "checkpoint")
     (run / "report.json").unlink()
     assert main(["train", "--resume", str(run)]) == 0
-    assert f"{run} was ended before its first save: it begins anew" in capsys.readouterr().err
+    assert f"{run} stopped before its first save and starts again" in capsys.readouterr().err
     assert tensors(run) == expected

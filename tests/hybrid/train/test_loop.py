@@ -39,7 +39,7 @@ def test_a_signal_stops_between_two_ticks_and_the_run_goes_on_to_the_same_bytes(
             return super().note(tick, facts)
 
     job = Signalled(range(8))
-    with pytest.raises(Stopped, match="stopped at tick 3; go on with: hybrid train --resume") as stopped:
+    with pytest.raises(Stopped, match="stopped at tick 3; continue with: hybrid train --resume") as stopped:
         train(job, tmp_path / "stopped", job.make())
     assert stopped.value.signal == signal.SIGTERM and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
     half = saved(tmp_path / "stopped")
@@ -60,7 +60,7 @@ def test_a_signal_stops_between_two_ticks_and_the_run_goes_on_to_the_same_bytes(
     [
         (ValueError("the feed broke"), None),
         (OSError(28, "full"), None),
-        (FloatingPointError("the loss is nan"), "tick 7 failed half-way"),
+        (FloatingPointError("the loss is nan"), "tick 7 failed midway"),
     ],
 )
 def test_what_fails_leaves_the_last_whole_tick_saved(tmp_path, failure, torn):
@@ -76,7 +76,7 @@ def test_what_fails_leaves_the_last_whole_tick_saved(tmp_path, failure, torn):
     with pytest.raises(type(failure)) as raised:
         train(job, tmp_path, job.make(), options=LoopOptions(save_every=0))
     assert saved(tmp_path)["tick"] == (4 if torn else 6)
-    assert torn or any("stands in" in note or "no whole" in note for note in raised.value.__notes__)
+    assert torn or any("is in" in note or "no complete" in note for note in raised.value.__notes__)
 
 
 def test_keeping_the_best_puts_no_save_off(tmp_path, monkeypatch):

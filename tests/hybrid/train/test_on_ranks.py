@@ -93,7 +93,7 @@ def test_a_signal_stops_all_ranks_after_the_same_tick(tmp_path, offered, whole):
     running.send_signal(number)
     code, _, err = ended(running)
     assert code == 128 + number
-    said = re.findall(r"hybrid: stopped at tick (\d+); go on with: hybrid train --resume", err)
+    said = re.findall(r"hybrid: stopped at tick (\d+); continue with: hybrid train --resume", err)
     assert len(said) == 1 and 3 <= int(said[0]) < 24 and err.count("hybrid: ") == 1
     assert checkpoint.read_facts(run)["tick"] == int(said[0])
     finished(going_on(run, ranks=1))
@@ -103,9 +103,9 @@ def test_a_signal_stops_all_ranks_after_the_same_tick(tmp_path, offered, whole):
 HERE = f"rank 1 on {platform.node()}"
 ILLS = {
     "raise 1 11": (1, f"RuntimeError: boom\nhybrid: {HERE} ended all ranks"),
-    "feed 1 11": (2, f"hybrid: {HERE}: error: the feed broke; the checkpoint of tick 8 stands in"),
+    "feed 1 11": (2, f"hybrid: {HERE}: error: the feed broke; the checkpoint of tick 8 is in"),
     "kill 1 11": (signal.SIGKILL, "Killed (signal 9)"),  # MPICH's mpiexec says of which process and host
-    "full 0 13": (2, f"; found by rank 0 on {platform.node()}; the checkpoint of tick 8 stands in"),
+    "full 0 13": (2, f"; found by rank 0 on {platform.node()}; the checkpoint of tick 8 is in"),
 }
 
 

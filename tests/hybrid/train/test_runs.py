@@ -85,7 +85,7 @@ def test_a_finished_run_is_left_as_it_is(tmp_path, data, undrawn, capsys):
     assert main(["train", "--resume", str(run), "--json"]) == 0
     printed, said = capsys.readouterr()
     assert json.loads(printed) == report and len(before) > 4
-    assert f"{run} is finished; --epochs N, above 2, with --resume goes on" in said
+    assert f"{run} is finished; --epochs N, above 2, with --resume continues it" in said
     assert before == {path: path.read_bytes() for path in run.rglob("*.*s*n*")}
     (run / store.REPORT).unlink()  # as a kill before it was written leaves it
     assert main(["train", "--resume", str(run)]) == 0
@@ -116,10 +116,10 @@ def test_what_a_run_cannot_go_on_with_is_refused(tmp_path, data, undrawn, capsys
     before = (run / store.RUN).read_bytes()
     for more, said in (
         (["--epochs", "1"], "--epochs: found 1, expected at least 2, which the run has begun"),
-        (["--steps", "9"], f"--steps: {run} holds a run of language, which counts epochs; --epochs N goes on to N"),
-        (["--seed", "0"], "--seed: --resume goes on with the options"),
-        (["--micro-batches", "2"], "--micro-batches: --resume goes on with the options"),
-        (["--overwrite"], "--overwrite: --resume goes on with the options"),
+        (["--steps", "9"], f"--steps: {run} holds a run of language, which counts epochs; --epochs N continues to N"),
+        (["--seed", "0"], "--seed: --resume uses the options"),
+        (["--micro-batches", "2"], "--micro-batches: --resume uses the options"),
+        (["--overwrite"], "--overwrite: --resume uses the options"),
         (["--previous", "--save-every", "-1"], "--save-every: found '-1', expected a number of at least 0"),
         (["--save-every", "inf"], "--save-every: found 'inf'"),
         (["--save-every", "100 ticks"], "--save-every: found '100 ticks'"),
@@ -174,11 +174,11 @@ def test_a_run_whose_data_were_moved_or_changed_says_where_they_were_and_what_to
     text.rename(away)
     assert main(["train", "--resume", str(run), "--epochs", "3"]) == 2
     said = capsys.readouterr().err.splitlines()[-1]
-    gone = f"hybrid: error: {text}: No such file or directory; the run of {run} was begun with it"
-    assert said == f"{gone}; put it back there as it was to go on"
+    gone = f"hybrid: error: {text}: No such file or directory; the run of {run} was started with it"
+    assert said == f"{gone}; restore it to continue"
     assert main(["eval", str(run)]) == 2
     said = capsys.readouterr().err.splitlines()[-1]
-    assert said == f"{gone}; put it back there as it was to measure on it, or name other data"
+    assert said == f"{gone}; restore it to measure on it, or name other data"
     away.rename(text)
     assert main(["train", "--resume", str(run), "--epochs", "3"]) == 0
     text.write_text(text.read_text() + "\nnoun1 noun2 noun3")

@@ -99,7 +99,7 @@ def open_clip(path: str | Path, shape: Shape) -> Images:
                 raise ValueError(f"it unpacks to {size:,} bytes, expected at most {LARGEST:,}")
             return archive.read(name)
         except Exception as error:  # zipfile, zlib, lzma and bz2 raise different types, a password RuntimeError
-            raise ValueError(f"{path}, {name}: cannot be unpacked ({error}); make the zip anew") from None
+            raise ValueError(f"{path}, {name}: cannot be unpacked ({error}); make the zip again") from None
 
     text = only_labels(path, texts)
     boxes = Labels(f"{path}, {text}", read(text)) if text else None

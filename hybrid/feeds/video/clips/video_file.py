@@ -19,7 +19,7 @@ SUFFIXES = (
     ".mp4 .m4v .mov .avi .mkv .webm .mpg .mpeg .ts .mts .m2ts .wmv .flv .ogv .3gp .gif .mjpeg .y4m .h264 .264".split()
 )
 INDEXED = ("mov", "matroska", "avi")  # other formats may seek to wrong time stamps: they are read from the start
-REMEDY = "copy it again, or make a whole one of what is there: ffmpeg -i OLD NEW.mp4"
+REMEDY = "copy it again, or convert what is readable: ffmpeg -i OLD NEW.mp4"
 CURSORS = 16  # concurrent cursors; with more streams on a file, each frame costs a seek
 
 

@@ -74,7 +74,7 @@ def test_a_stopped_sweep_goes_on_with_the_remaining_trials(capsys):
     Path("s.toml").write_text(FILE.replace("trials = 3", "trials = 4"))
     assert swept(capsys, "--out", "two").count("\n") == 6
     Path("s.toml").write_text(FILE.replace("epochs = 30", "epochs = 31"))
-    expected = "s.toml: is not what the sweep in two was begun with; give it back, or name another --out"
+    expected = "s.toml: differs from the file that the sweep in two was started with; restore it, or name another --out"
     assert said(capsys, "--out", "two") == expected
 
 

@@ -214,7 +214,7 @@ def entry(data, name, at, value):
 def bad_zips(data):
     """Forms of a zip that are refused, and what is said of them."""
     for length in (0, 10, len(data) // 2, len(data) - 30):
-        yield data[:length], r"bad.zip: found no whole zip \(.*expected Sim_"
+        yield data[:length], r"bad.zip: found no valid zip \(.*expected Sim_"
     with zipfile.ZipFile(io.BytesIO(data)) as file:
         info = file.getinfo("pvm/weight_memory_main.npy")
     middle = info.header_offset + info.compress_size // 2
