@@ -118,7 +118,7 @@ def from_parents(parents: ArrayLike, leaf: ArrayLike) -> LabelTree:
     parents, leaf = np.asarray(parents, np.int32), np.asarray(leaf, np.int32)
     nodes, childless = parents.size, np.setdiff1d(np.arange(parents.size), parents)
     if parents.ndim != 1 or nodes < 2 or parents.max() >= nodes or parents.min() < -1 or (parents < 0).sum() != 1:
-        raise ValueError("parents: expected the number of each node's parent, and -1 at one root")
+        raise ValueError("parents: expected each node's parent, and -1 at one root")
     if leaf.ndim != 1 or not np.array_equal(np.sort(leaf), childless):
         raise ValueError(f"leaf: expected one label at each of the {childless.size} nodes without children")
     order = _breadth_first(parents)

@@ -117,7 +117,7 @@ def best(ids: Array, log_probs: Array, learned: Any, work: Work, hidden: Array) 
     room = (device.current().device.shared_block - 1024) // 8  # the kernel needs some of it
     if size > room:
         most = (1 << room.bit_length() - 1) - TILE
-        raise ValueError(f"k is {k}, expected at most {most} on this device; ask for fewer classes")
+        raise ValueError(f"k is {k}, expected at most {most} on this device; use a smaller k")
     chunks = _chunks(learned, len(hidden))
     for chunk in chunks:
         _measure(None, work, hidden, None, None, chunk, 1)

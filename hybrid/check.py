@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from cpu.output.topk import Excluded
 
 ID = 2**31 - 1  # int32 ids are below it
-SOUND = "scipy.sparse.coo_array((data, (row, column)), shape) makes a sound one"
+SOUND = "build it by scipy.sparse.coo_array((data, (row, column)), shape)"
 FLOAT32 = float(np.finfo(np.float32).max)
 
 
@@ -54,7 +54,7 @@ def counts(values: Any, *, more: bool = False) -> np.ndarray:
     """Returns class counts as float64; ValueError unless all are finite and at least 0; more: they extend existing ones."""
     met: np.ndarray = np.asarray(unmasked("counts", values))
     if met.ndim != 1 or met.dtype.kind not in "iuf" or (more and not met.size):
-        raise ValueError(f"counts: found {met.dtype} {met.shape}, expected one number a class")
+        raise ValueError(f"counts: found {met.dtype} {met.shape}, expected one number per class")
     if not more:
         classes(met.size)
     bad = ~((met >= 0) & (met < math.inf))
@@ -128,7 +128,9 @@ def bags(name: str, values: Any, ids: int, what: str = "ids") -> np.ndarray:
     falls = values[1:] < values[:-1]
     if falls.any():
         at = int(falls.argmax()) + 1
-        raise ValueError(f"{name}[{at}]: found {values[at]} after {values[at - 1]}, expected places that never fall")
+        raise ValueError(
+            f"{name}[{at}]: found {values[at]} after {values[at - 1]}, expected offsets in ascending order"
+        )
     return np.ascontiguousarray(values, np.int64)
 
 

@@ -230,8 +230,8 @@ def _download(source: Source, folder: Path) -> None:
         if error.filename:  # a disk error
             raise
         raise OSError(
-            f"{source.address}: cannot be reached, or was cut off ({error}); {source.path} comes from there: is there a"
-            " network? else download it elsewhere and put it into the folder of the data (--out DIR)"
+            f"{source.address}: cannot be reached, or the connection failed ({error}); check the network, or download"
+            f" {source.path} elsewhere and put it into the folder of the data (--out DIR)"
         ) from None
 
 

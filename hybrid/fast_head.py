@@ -71,7 +71,7 @@ class FastHead:
             return None
         bias = np.asarray(bias, np.float32)
         if bias.shape != (self.classes,):
-            raise ValueError(f"bias: found {bias.shape}, expected ({self.classes},), a number a row of weights")
+            raise ValueError(f"bias: found {bias.shape}, expected ({self.classes},), one number per row of weights")
         check.finite("bias", bias)
         return np.ascontiguousarray(bias)
 

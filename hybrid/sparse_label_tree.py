@@ -89,7 +89,7 @@ class SparseLabelTree:
         for turn in range(seed, seed + count):
             shape = kernels.from_parents(*(own or label_clusters(x, y, arity=arity, leaves=leaves, seed=turn)))
             if len(shape.leaf) != self.labels:
-                raise ValueError(f"trees: found {len(shape.leaf)} leaves, expected {self.labels}, one a label")
+                raise ValueError(f"trees: found {len(shape.leaf)} leaves, expected {self.labels}, one per label")
             self._trees.append((shape, kernels.fit(shape, x, y, penalty._replace(seed=turn))))
 
     @classmethod

@@ -46,7 +46,7 @@ def clustered(vectors: Any, counts: Any = None, *, seed: int = 0) -> "Tree":
 
     rows = np.asarray(check.unmasked("vectors", vectors))
     if rows.ndim != 2 or rows.dtype.kind not in "fiu" or not rows.shape[1]:
-        raise ValueError(f"vectors: found {rows.dtype} {rows.shape}, expected numbers (V, D), a row a class")
+        raise ValueError(f"vectors: found {rows.dtype} {rows.shape}, expected numbers (V, D), one row per class")
     check.classes(len(rows))
     check.finite("vectors", rows := np.ascontiguousarray(rows, np.float32))
     known, seed = _counts(counts, len(rows)), check.whole("seed", seed, 0, 2**63 - 1)
@@ -67,7 +67,7 @@ def from_parents(parents: Any, leaf: Any, counts: Any = None) -> "Tree":
     if above.size != 2 * classes - 1:
         raise ValueError(f"parents: found {above.size} nodes, expected {2 * classes - 1} for {classes} classes")
     if above.max() >= above.size or above.min() < -1 or (above < 0).sum() != 1:
-        raise ValueError("parents: expected the number of each node's parent, and -1 at one root")
+        raise ValueError("parents: expected each node's parent, and -1 at one root")
     children = np.bincount(above[above >= 0], minlength=above.size)
     if (odd := np.flatnonzero((children != 0) & (children != 2))).size:
         raise ValueError(f"parents: node {odd[0]} has {children[odd[0]]} children, expected 2 or none")
@@ -119,5 +119,5 @@ def _tree(leaf_up: np.ndarray, node_up: np.ndarray, counts: Any) -> "Tree":
 def _counts(counts: Any, classes: int) -> np.ndarray:
     made = np.ones(classes) if counts is None else check.counts(counts)
     if made.shape != (classes,):
-        raise ValueError(f"counts: found {made.size}, expected {classes}, one a class")
+        raise ValueError(f"counts: found {made.size}, expected {classes}, one per class")
     return made

@@ -55,13 +55,15 @@ def unit_layout(inputs: ArrayLike, hidden: ArrayLike, outputs: ArrayLike) -> Uni
     arrays = {name: np.asarray(check.unmasked(name, value)) for name, value in sizes.items()}
     for name, array in arrays.items():
         if array.ndim != 1 or array.size == 0 or array.dtype.kind not in "iu":
-            raise ValueError(f"{name}: expected a list of whole numbers, one a unit; found {sizes[name]!r}")
+            raise ValueError(f"{name}: expected a list of whole numbers, one per unit; found {sizes[name]!r}")
         if array.min() < 1:
             raise ValueError(f"{name}[{array.argmin()}] is {array.min()}; a unit needs at least 1")
         if array.max() > MOST:
             raise ValueError(f"{name}[{array.argmax()}] is {array.max()}; a unit has at most {MOST}")
         if array.size != arrays["inputs"].size:
-            raise ValueError(f"{name} has {array.size} entries and inputs {arrays['inputs'].size}; expected one a unit")
+            raise ValueError(
+                f"{name} has {array.size} entries and inputs {arrays['inputs'].size}; expected one per unit"
+            )
     n, h, o = (array.astype(np.int64) for array in arrays.values())
     if (total := float((h * (n + 1.0) + o * (h + 1.0)).sum())) > 2**62:
         raise ValueError(f"{total:.2g} weights; units have at most 2^62 together")
@@ -307,7 +309,7 @@ def _sizes(name: str, value: ArrayLike, count: int) -> np.ndarray:
         return np.full(count, check.whole(name, value, 1, check.ID))
     if sizes.shape != (count,):
         found = f"{sizes.dtype} {sizes.shape}"
-        raise ValueError(f"{name}: found {found}, expected a whole number, or ({count},), one a unit")
+        raise ValueError(f"{name}: found {found}, expected a whole number, or ({count},), one per unit")
     return sizes
 
 

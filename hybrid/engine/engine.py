@@ -104,7 +104,7 @@ class Engine(Runner[Tick]):
     def _check_feed(self, feed: Feed) -> None:
         """Raises ValueError unless a feed's ids, classes and batch sizes fit this engine."""
         if width(feed) != self.embedding.dense:
-            raise ValueError(f"feed: has {width(feed)} numbers an example, the engine takes {self.embedding.dense}")
+            raise ValueError(f"feed: has {width(feed)} numbers per example, the engine takes {self.embedding.dense}")
         if feed.rows > self.embedding.rows:
             remedy = "; embedding.add_rows makes more" if self.embedding.rows else ""
             raise ValueError(f"feed: has ids up to {feed.rows - 1}, the embedding {self.embedding.rows} rows{remedy}")
@@ -117,7 +117,7 @@ class Engine(Runner[Tick]):
             raise ValueError(f"feed: has {feed.classes} classes, the readout {self.readout.classes}{remedy}")
         rows = part(feed.batch, self.micro_batches, self.whole)
         if rows > self.readout.batch:
-            raise ValueError(f"feed: {rows} examples a micro-batch, the readout was made for {self.readout.batch}")
+            raise ValueError(f"feed: {rows} examples per micro-batch, the readout was made for {self.readout.batch}")
 
     def _laid_out(self, feed: Feed) -> Course:
         route, self.trace = self.route, Trace()
@@ -360,13 +360,13 @@ def regrow(engine: Engine, feed: Feed, vectors: Any = None) -> int:
     engine._check_whole()
     readout: Any = engine.readout
     if not hasattr(readout, "regrow"):
-        raise ValueError(f"readout: found a {readout.kind} readout, expected a tree, whose shape can be exchanged")
+        raise ValueError(f"readout: found a {readout.kind} readout, expected a tree, whose shape can be replaced")
     engine._check_feed(feed)
     with engine._runs.alone:
         engine.settle()
         rows = np.asarray(readout.vectors() if vectors is None else check.unmasked("vectors", vectors))
         if len(rows) != readout.classes:
-            raise ValueError(f"vectors: found {rows.shape}, expected ({readout.classes}, any): a row a class")
+            raise ValueError(f"vectors: found {rows.shape}, expected ({readout.classes}, any): one row per class")
         counts = feed.counts
         kept: int = engine.inline.run(lambda: readout.regrow(trees.clustered(rows, counts), counts=counts)).wait()
         engine._teach(feed, range(max(engine.tick - feed.ticks_per_epoch, 0), min(engine.tick, len(feed))))
@@ -388,7 +388,7 @@ def _dense_backend(trunk: TrunkProtocol, device: str | None) -> backend.Backend:
     chosen = backend.choose("cpu" if kinds == ("cpu",) and device in (None, "auto") else device)
     if chosen.name.partition(":")[0] not in kinds:
         raise ValueError(
-            f'device: found "{chosen.name}", expected one of {", ".join(kinds)}: a {trunk.kind} trunk computes nowhere else'
+            f'device: found "{chosen.name}", expected one of {", ".join(kinds)}: a {trunk.kind} trunk runs nowhere else'
         )
     return chosen
 
@@ -415,7 +415,7 @@ def _tie(engine: Engine) -> None:
     embedding: Any = engine.embedding
     readout: Any = engine.readout
     if (found := engine.micro_batches) != 1:
-        raise ValueError(f"micro_batches: found {found}, expected 1 with tied=True: rows and readout move one table")
+        raise ValueError(f"micro_batches: found {found}, expected 1 with tied=True: rows and readout update one table")
     if not hasattr(readout, "take"):
         raise ValueError(f"tied: found a {readout.kind} readout, expected full or sampled, with a row for every class")
     if not embedding.rows:

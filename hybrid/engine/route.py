@@ -171,6 +171,8 @@ def _check_online(engine: "Engine") -> None:
             "'deterministic', or a sampled one with the loss 'logistic', on the CPU, with plain SGD and no biases; or 'batch'"
         )
     if not getattr(embedding, "rows", 0) or embedding.per_example != 1 or embedding.bags not in (None, "undivided"):
-        raise ValueError(f"{found}, expected an embedding with one id an example, or with bags='undivided'; or 'batch'")
+        raise ValueError(
+            f"{found}, expected an embedding with one id per example, or with bags='undivided'; or 'batch'"
+        )
     if engine.tied:
         raise ValueError("tied: found True with update='online', which reads rows as they are; leave it out")

@@ -125,8 +125,8 @@ def begun(source: Source, seed: int, epoch: int) -> Iterator[Any]:
         return iter(source(epoch))
     if isinstance(source, Iterator):
         raise ValueError(
-            f"batches: found {type(source).__name__}, an iterator, which can be gone through once; expected what can be gone"
-            " through again: a list, or a function of the epoch that returns an iterator"
+            f"batches: found {type(source).__name__}, an iterator, which ends after one pass; expected a source that can be"
+            " iterated again: a list, or a function of the epoch that returns an iterator"
         )
     if not isinstance(source, Iterable):
         raise ValueError(

@@ -92,7 +92,7 @@ def load(path: str | Path, columns: Sequence[str] | None = None) -> Ratings:
     else:
         ratings = _gathered(_of_text(path, columns))
         if not len(ratings.user):
-            raise ValueError(f"{path}: no ratings; expected one a line")
+            raise ValueError(f"{path}: no ratings; expected one per line")
     return ratings
 
 
@@ -290,13 +290,13 @@ def _of_text(path: Path, columns: Sequence[str] | None) -> Iterator[Row]:
         return
     first = next(lines, None)
     if first is None:
-        raise ValueError(f"{path}: empty; expected ratings, one a line")
+        raise ValueError(f"{path}: empty; expected ratings, one per line")
     at, width = _columns(path, first[1], columns), len(first[1])
     reader: Callable[[str], Moment] | None = None
     for line, row in lines if at.header else itertools.chain([first], lines):
         where = f"{path}, line {line}"
         if len(row) != width:
-            raise ValueError(f"{where}: {len(row)} fields, expected {width} as in line {first[0]}; is it cut short?")
+            raise ValueError(f"{where}: {len(row)} fields, expected {width} as in line {first[0]}; is it truncated?")
         for column, kind in ((at.user, "user"), (at.item, "item")):
             if not row[column].strip():
                 raise ValueError(f"{where}: the {kind} is empty; expected a name or number")

@@ -114,7 +114,7 @@ def _taken(source: Corpus | Histories, running: bool) -> tuple[np.ndarray, np.nd
     if not isinstance(source, Histories):
         raise ValueError(f"source: found {type(source).__name__}, expected a Corpus or Histories; see Corpus.from_ids")
     if running:
-        raise ValueError("running: found True with Histories, expected False: what users chose is no one sequence")
+        raise ValueError("running: found True with Histories, expected False: histories are not one running sequence")
     return source.item, source.at, np.bincount(source.item, minlength=len(source.items))
 
 

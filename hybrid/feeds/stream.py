@@ -116,7 +116,7 @@ class StoredCorpus(Corpus):
         except (ValueError, KeyError, TypeError):
             sound = False
         if not sound:
-            raise ValueError(f"{folder}: damaged; remove the folder, and it is made again")
+            raise ValueError(f"{folder}: damaged; remove the folder to build it again")
 
     def _sound(self) -> bool:
         """True if the ids are in the vocabulary and the offsets ascend from 0 to the end; a digest may be forged."""
@@ -182,7 +182,7 @@ class Lines:
     """The sentences of a file, read piecewise; a re-iterable.
 
     The file is a text, with lines as in `hybrid.text.read`, or a table with a column of texts: Parquet, recognised by its first
-    bytes, or, by its suffix, CSV or TSV with a header, or JSON objects, one a line. Missing texts are skipped.
+    bytes, or, by its suffix, CSV or TSV with a header, or JSON objects, one per line. Missing texts are skipped.
 
     column the name of the column; None: "text"
     every  True: empty lines are also sentences, and long ones stay whole, as for a text with eos
@@ -252,7 +252,9 @@ class Lines:
             try:
                 row = json.loads(line)
             except (ValueError, RecursionError) as error:
-                raise ValueError(f"{self.path}, line {number}: not JSON ({error}); expected an object a line") from None
+                raise ValueError(
+                    f"{self.path}, line {number}: not JSON ({error}); expected one object per line"
+                ) from None
             if not isinstance(row, dict) or not isinstance(row.get(self.column, ""), str | None):
                 kind = type(row.get(self.column)).__name__ if isinstance(row, dict) else None
                 found = f"{kind} as {self.column!r}" if kind else "no object"

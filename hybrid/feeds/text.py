@@ -49,7 +49,7 @@ class Text:
         check.choice("tokens", tokens, tuple(TOKENS))
         check.no_table("sentences", sentences)
         if isinstance(sentences, str):
-            raise ValueError(f"sentences: found the string {sentences[:40]!r}, expected strings, one a sentence")
+            raise ValueError(f"sentences: found the string {sentences[:40]!r}, expected strings, one per sentence")
         self.sentences, self.tokens, self.lower, self.eos, self.source = sentences, tokens, lower, eos, source
 
     def __iter__(self) -> Iterator[list[str]]:

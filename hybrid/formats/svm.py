@@ -70,7 +70,7 @@ def load(
     for number, line in lines if matched else itertools.chain([head], lines):
         got.add(number, line)
     if not got.examples or (sizes and sizes[0] != got.examples):
-        raise ValueError(f"{path}: {got.examples} examples, expected {sizes[0] if sizes else 'some'}; is it cut short?")
+        raise ValueError(f"{path}: {got.examples} examples, expected {sizes[0] if sizes else 'some'}; is it truncated?")
     if sizes:
         features = sizes[1] if features is None else features
         labels = sizes[2] if labels is None else labels

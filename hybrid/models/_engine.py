@@ -115,7 +115,7 @@ class EngineJob(Job):
         start, nodes = time.perf_counter(), model.readout.classes - 1
         kept = regrow(model, self.feed, model.embedding.vectors()[: nodes + 1] if self.rows_are_classes else None)
         spent = time.perf_counter() - start
-        console.note(f"tree exchanged after epoch {epoch}: {kept:,} of {nodes:,} nodes kept, {spent:.1f} s")
+        console.note(f"tree replaced after epoch {epoch}: {kept:,} of {nodes:,} nodes kept, {spent:.1f} s")
 
     def due(self, model: Engine) -> int | None:
         """Returns the tick at `evaluations` points per epoch, including its last tick."""

@@ -291,13 +291,15 @@ def _check(path: str, parts: Split, new: HeldOut) -> None:
     """Raises ValueError for ratings that leave nothing to validate or test; new: validation items new to their users."""
     users = len(parts.train.users)
     if not len(parts.test.user) and not any(np.diff(parts.seen.at) >= splits.LEAST):
-        raise ValueError(f"{path}: none of {users} users has 3 items; expected some: the last tests, one validates")
+        raise ValueError(
+            f"{path}: none of {users} users has 3 items; expected some: the last item is for the test, one for validation"
+        )
     tests = metrics.unseen(parts.seen, parts.test)
     for does, held, unseen in (("validates", parts.valid, new), ("tests", parts.test, tests)):
         if not len(held.user):
             raise ValueError(f"{path}: no item {does}; expected some: give --split-by larger shares")
         if not len(unseen.user):
-            raise ValueError(f"{path}: every item that {does} is one that its user had before; expected new ones")
+            raise ValueError(f"{path}: every item that {does} was seen before by its user; expected new items")
 
 
 def some_users(held: HeldOut) -> HeldOut:
@@ -343,7 +345,7 @@ def evaluate(run: Trained, given: dict[str, Any]) -> dict[str, Any]:
         every = ratings.histories(ratings.load(path, options["columns"]))
     except FileNotFoundError:
         raise ValueError(
-            f"{path}: not there, and {folder} was trained on it; where it was moved, hybrid eval {folder} --ratings FILE"
+            f"{path}: not there, and {folder} was trained on it; if it was moved: hybrid eval {folder} --ratings FILE"
         ) from None
     digest, expected = _digest(every, options)[:12], (options.get("data") or "none kept")[:12]
     if digest != expected:

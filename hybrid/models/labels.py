@@ -331,7 +331,7 @@ def _parts(options: dict[str, Any]) -> tuple[Known, Examples, Examples]:
     order = np.random.default_rng(options["seed"]).permutation(found.examples)
     held = max(found.examples // 10, 1)
     if held == found.examples:
-        raise ValueError(f"{path}: found {held} examples, expected at least 2: some validate")
+        raise ValueError(f"{path}: found {held} examples, expected at least 2: a part is for validation")
     valid, train = (found.of(np.sort(part)) for part in np.split(order, [held]))
     known = Known.learned(path, train, options)
     return known, known.matrices(train), known.matrices(valid)
@@ -377,7 +377,7 @@ class Use:
         if isinstance(texts, str):
             raise ValueError("texts: found one string, expected a list of them")
         if self._known.words is None:
-            raise ValueError("texts: the run learned from numbered features; ask model.best(features, k)")
+            raise ValueError("texts: the run learned from numbered features; call model.best(features, k)")
         check.whole("k", k, 1, len(self.labels))
         ids, log_probs = self.model.best(self._known.weighed(_cut(texts, self._options)), k)
         pairs = zip(ids.tolist(), np.exp(log_probs).tolist(), strict=True)
@@ -389,5 +389,7 @@ def _opened(run: Trained) -> tuple[Known, LabelTrees]:
     known, model = Known.kept(run.folder), run.load()
     sizes = known.features, known.classes
     if model.trees and (found := (model.trees.features, model.trees.labels)) != sizes:
-        raise ValueError(f"{run.source}: found trees of {found} features and labels, expected {sizes}; runs were mixed")
+        raise ValueError(
+            f"{run.source}: found trees of {found} features and labels, expected {sizes}; files of different runs were mixed"
+        )
     return known, model

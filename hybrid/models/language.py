@@ -94,7 +94,7 @@ def prepare(options: dict[str, Any]) -> Language:
 def complete(chosen: dict[str, Any], explicit: dict[str, Any]) -> dict[str, Any]:
     """Returns the options with dependent ones filled in; ValueError for contradictory ones."""
     if chosen["stream"] and not chosen["valid"]:
-        raise ValueError("--stream: needs --valid FILE, a text to validate on: none is drawn of a streamed text")
+        raise ValueError("--stream: needs --valid FILE, a validation text: none is drawn from a streamed text")
     if chosen.get("loss") not in (None, "softmax"):
         raise ValueError(f"--loss {chosen['loss']}: learns no probabilities, which perplexity measures; leave it out")
     return _engine.complete(chosen, explicit)
@@ -127,7 +127,7 @@ def evaluate(run: Trained, given: dict[str, Any]) -> dict[str, Any]:
     text = read_text(given["text"], options) if given["text"] else _texts(options)[1]
     feed = measured_feed(options, text, vocabulary)
     if not given["text"] and options.get("data") != feed.corpus.sha256:
-        raise ValueError(f"{text.source}: not the validation text of {run.folder}; give it as it was, or --text FILE")
+        raise ValueError(f"{text.source}: not the validation text of {run.folder}; restore it, or give --text FILE")
     model, unknown = run.load(), float((feed.corpus.ids == vocabulary.unknown).mean())
     about = {"text": text.source, "tokens": len(feed.corpus), "unknown": unknown}
     return about | {"perplexity": perplexity(model, feed)} | _engine.readout_figures(model)

@@ -269,7 +269,7 @@ def config(new: Config) -> None:
     """Raises ValueError for the first field that is invalid, alone or together with others."""
     name: Any = new.name
     if not isinstance(name, str) or not 0 < len(name) <= LONGEST_NAME or not name.isprintable():
-        raise ValueError(f"name: found {name!r:.60}, expected a word of at most {LONGEST_NAME} printed characters")
+        raise ValueError(f"name: found {name!r:.60}, expected a name of at most {LONGEST_NAME} printable characters")
     for field_name, among in CHOICES.items():
         check.choice(field_name, getattr(new, field_name), among)
     for one in dataclasses.fields(new):
@@ -307,7 +307,7 @@ def _shape(new: Config) -> None:
     _sizes("block", new.block)
     check.whole("channels", new.channels, 1)
     if len(new.hidden) != layers:
-        raise ValueError(f"hidden: found {len(new.hidden)} sizes, expected {layers}, one a layer, or one for all")
+        raise ValueError(f"hidden: found {len(new.hidden)} sizes, expected {layers}, one per layer, or one for all")
     for at, size in enumerate(new.hidden):
         check.whole(f"hidden[{at}]", size, 1)
     check.whole("fan_in", new.fan_in, 1)
@@ -357,10 +357,10 @@ def _readout_fits(new: Config) -> None:
     blocks, flags = len(new.readout.block), len(new.readout.enabled)
     expected = 1 if kind == "tile" else layers
     if blocks not in (0, expected):
-        which = "of all tiles" if expected == 1 else "one a layer"
+        which = "of all tiles" if expected == 1 else "one per layer"
         raise ValueError(f"readout.block: found {blocks}, expected {expected}, {which}, or () for the default")
     if flags not in (0, layers) or (kind == "tile" and flags):
-        wanted = f"{layers} with 'unit', one a layer, or ()"
+        wanted = f"{layers} with 'unit', one per layer, or ()"
         raise ValueError(f"readout.enabled: found {flags} with kind {kind!r}, expected {wanted}")
 
 

@@ -51,7 +51,7 @@ def check_class_map(slot: np.ndarray, head: int, clusters: int) -> None:
     rising = fits and (np.diff(slot[slot < head]) > 0).all()
     if not (rising and (met[:head] == 1).all() and (met[head:] > 0).all()):
         raise ValueError(
-            f"slot: found numbers that are no slots, expected 0 to {head - 1} once each in rising order, and {head} to "
+            f"slot: found invalid slots, expected 0 to {head - 1} once each in rising order, and {head} to "
             f"{head + clusters - 1}, no cluster without a class"
         )
 

@@ -267,7 +267,7 @@ def _checked(readouts: Sequence[Base]) -> list[Base]:
     for k, readout in enumerate(parts):
         _check_one(f"readouts[{k}]", readout)
         if any(readout is other for other in parts[:k]):
-            raise ValueError(f"readouts[{k}]: found one that is there already, expected a copy; see copy.deepcopy")
+            raise ValueError(f"readouts[{k}]: found the same readout twice, expected a copy; see copy.deepcopy")
         for name in ("classes", "width"):
             one, other = getattr(readout, name), getattr(parts[0], name)
             if one != other:

@@ -64,7 +64,9 @@ class NeighbourReadout(Base):
                 "built; make it without backend"
             )
         if readout.biases is not None:
-            raise ValueError("readout: found one with biases, expected one without: an index knows dot products only")
+            raise ValueError(
+                "readout: found one with biases, expected one without: an index searches dot products only"
+            )
         self.readout = readout
         facts = {name: getattr(readout, name) for name in ("width", "batch", "seed", "backend")}
         super().__init__(readout.classes, optimiser=SGD(readout.rate), **facts)

@@ -132,7 +132,7 @@ class SampledReadout(FullReadout):
         else:
             self.draws = own.draws or DRAWS[self.counts is None]
         if self.draws == "unigram" and self.counts is None:
-            raise ValueError("draws: unigram needs how often each class is met; found only how many classes there are")
+            raise ValueError("draws: unigram needs class counts; found only the number of classes")
         self.tick = 0
         self._prepare()
 

@@ -107,7 +107,7 @@ class TreeReadout(Base):
         self.nodes = sparse.table(self.classes - 1, self.width)
         self.shape = check.choice("tree", tree, TREES) if isinstance(tree, str) else GIVEN
         if self.shape == "huffman" and self.counts is None:
-            raise ValueError('counts: found only how many classes there are; pass one a class, or tree="balanced"')
+            raise ValueError('counts: found only the number of classes; pass one count per class, or tree="balanced"')
         if not isinstance(tree, str):
             self._hold(self._checked(tree))
         self._keep(self.nodes)
@@ -276,7 +276,7 @@ class TreeReadout(Base):
             found = type(tree).__name__
             raise ValueError(f"tree: found {found}, expected one of {', '.join(TREES)}, or a tree of hybrid.trees")
         if tree.leaf_up.size != self.classes:
-            raise ValueError(f"tree: found {tree.leaf_up.size} leaves, expected {self.classes}, one a class")
+            raise ValueError(f"tree: found {tree.leaf_up.size} leaves, expected {self.classes}, one per class")
         return trees.checked(tree.leaf_up, tree.node_up, self.counts if counts is None else counts)
 
     def _hold(self, tree: "Tree", counts: np.ndarray | None = None) -> None:

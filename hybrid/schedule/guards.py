@@ -10,7 +10,7 @@ from types import FrameType
 from typing import Any, TypeVar
 
 T = TypeVar("T")
-SPAWN = "begin it by multiprocessing.get_context('spawn'), or have NUMBA_THREADING_LAYER=tbb"
+SPAWN = "start it by multiprocessing.get_context('spawn'), or have NUMBA_THREADING_LAYER=tbb"
 _lost = False  # True if this process was forked after kernels had used OpenMP threads, which a fork does not copy
 
 
@@ -134,7 +134,7 @@ class Runs:
                     if self._latest is not ticks:
                         raise RuntimeError(
                             f"{self._name}: found a run that ended when another run or a step began, expected one at a "
-                            "time; use up or close the first, then begin the second"
+                            "time; finish or close the first, then start the second"
                         )
                     try:
                         tick = next(ticks)

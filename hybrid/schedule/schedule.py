@@ -23,8 +23,8 @@ from .slot import SlotState
 from .trace import Trace
 
 FORKED = (
-    "run: found a process that was forked within the run, expected the process that began it; begin another run here, or "
-    "fork before the first tick"
+    "run: found a process that was forked within the run, expected the process that started it; start another run here, "
+    "or fork before the first tick"
 )
 
 

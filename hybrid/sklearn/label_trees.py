@@ -183,6 +183,6 @@ def _indicator(form: str, y: Any, classes: np.ndarray | None) -> Labels:
     if values.dtype.kind not in "biuf" or not np.isin(values, (0, 1)).all():
         raise ValueError(f"y: found an indicator {y.shape} with values other than 0 and 1, {EXPECTED}")
     if classes is not None and len(classes) != y.shape[1]:
-        raise ValueError(f"y: found an indicator {y.shape}, expected {len(classes)} columns, one a label")
+        raise ValueError(f"y: found an indicator {y.shape}, expected {len(classes)} columns, one per label")
     entries = check.csr("y", y, zeros=False)
     return Labels(form, entries, np.arange(y.shape[1]) if classes is None else classes, y.dtype)

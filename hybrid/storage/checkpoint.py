@@ -253,7 +253,7 @@ def _json(name: str, value: Any) -> bytes:
     try:
         return json.dumps(value, indent=1, allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError) as error:
-        raise ValueError(f"{name}: expected what JSON can say (no NaN, array, object, depth): {error}") from None
+        raise ValueError(f"{name}: expected values that JSON has (no NaN, array, object, depth): {error}") from None
 
 
 def _remedy(source: Path) -> str:

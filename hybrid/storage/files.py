@@ -53,7 +53,7 @@ def read(path: str | Path) -> Any:
     except RecursionError:
         raise ValueError(f"{path}: found values nested too deeply, expected {kind} with a few levels") from None
     except ValueError as error:  # including UTF-8 errors
-        raise ValueError(f"{path}: not {kind} ({error}); the file was altered or cut off") from None
+        raise ValueError(f"{path}: not {kind} ({error}); the file was altered or truncated") from None
 
 
 def numbered_lines(path: str | Path) -> Iterator[tuple[int, str]]:
@@ -103,9 +103,9 @@ def check(path: str | Path, overwrite: bool, *, own: Path | None = None, inputs:
     if overwrite or not path.is_file() or os.path.abspath(path).startswith("/dev/"):
         return path
     if any(one and os.path.exists(one) and path.samefile(one) for one in inputs):
-        raise ValueError(f"{path}: is read by this command, which would write it; name another, or give --overwrite")
+        raise ValueError(f"{path}: is both read and written by this command; name another file, or give --overwrite")
     if path != own:
-        raise ValueError(f"{path}: is there already; name another file, or give --overwrite to replace it")
+        raise ValueError(f"{path}: already exists; name another file, or give --overwrite to replace it")
     return path
 
 

@@ -100,5 +100,5 @@ def _try(descriptor: int, folder: Path) -> bool:
     except BlockingIOError:
         return False
     except OSError as error:
-        console.note(f"{folder}: cannot be locked ({error.strerror}): let no second process work on it")
+        console.note(f"{folder}: cannot be locked ({error.strerror}): make sure that no second process works on it")
     return True

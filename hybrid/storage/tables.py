@@ -55,7 +55,7 @@ def _refuse(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> None:
         old = np.lib.format.read_magic(file) == (1, 0)
         shape, _, dtype = (np.lib.format.read_array_header_1_0 if old else np.lib.format.read_array_header_2_0)(file)
     if dtype.hasobject or int(np.prod(shape, dtype=object)) * dtype.itemsize > member.file_size:
-        raise ValueError(f"{member.filename}: {dtype} {shape}, of which it does not hold as much")
+        raise ValueError(f"{member.filename}: {dtype} {shape}, which needs more bytes than it has")
 
 
 def open_parquet(path: str | Path) -> Any:

@@ -86,7 +86,7 @@ class ReadoutLoss(torch.nn.Module):
         super().__init__()
         if not isinstance(readout, Base | NeighbourReadout):
             raise ValueError(
-                f"readout: found {type(readout).__name__}, expected a readout of one class an example: TreeReadout, "
+                f"readout: found {type(readout).__name__}, expected a readout of one class per example: TreeReadout, "
                 "FullReadout, SampledReadout, NeighbourReadout or one of your own"
             )
         self.readout = readout

@@ -39,9 +39,7 @@ def refuse_taken(folder: Path, overwrite: bool = False) -> None:
                 f"--out: {folder} holds a run; --resume {folder} continues it, --overwrite replaces it; or name another --out"
             )
     elif any(checkpoint.stands(folder / name) for name in CHECKPOINTS):
-        raise ValueError(
-            f"--out: {folder} holds a checkpoint, but not the run that it is of ({RUN}); move it away, or name another --out"
-        )
+        raise ValueError(f"--out: {folder} holds a checkpoint, but no run ({RUN}); move it away, or name another --out")
 
 
 def refuse_strangers(folder: Path, overwrite: bool = False) -> None:
@@ -54,8 +52,8 @@ def refuse_strangers(folder: Path, overwrite: bool = False) -> None:
         return
     if found := sorted({path.name for path in folder.iterdir()} & {*AFTER, *_before()}):
         raise ValueError(
-            f"--out: {folder} holds no run, but has {', '.join(found)}, which a run writes too; another --out leaves them as "
-            "they are, --overwrite replaces them"
+            f"--out: {folder} holds no run, but has {', '.join(found)}, which runs write; name another --out, or "
+            "replace them by --overwrite"
         )
 
 
@@ -124,7 +122,7 @@ def refuse_lost(folder: Path) -> None:
     A restart would overwrite its remaining files, such as the best checkpoint."""
     if (folder / REPORT).exists():
         raise ValueError(
-            f"{folder / checkpoint.CHECKPOINT}: found none, though {REPORT} is of a finished run; put it back, or --overwrite"
+            f"{folder / checkpoint.CHECKPOINT}: missing, but {REPORT} is of a finished run; restore it, or use --overwrite"
         )
 
 
@@ -177,9 +175,9 @@ def _refuse_special(folder: Path) -> None:
     names = (*AFTER, RUN, *_before(), *CHECKPOINTS, TENSORBOARD)
     for path in (*(folder / name for name in names), *saves):
         if path.is_symlink():
-            raise ValueError(f"{path}: found a link, expected what a run writes itself; put there what it points to")
+            raise ValueError(f"{path}: found a link, expected a file of the run; replace the link by its target")
         if path.exists() and not (path.is_file() or path.is_dir()):
-            raise ValueError(f"{path}: found a pipe or a device, expected what a run writes itself; remove it")
+            raise ValueError(f"{path}: found a pipe or a device, expected a file of the run; remove it")
 
 
 def _erase(folder: Path) -> None:

@@ -37,7 +37,7 @@ class LanguageModel(Similar):
         check.choice("tokens", tokens, tuple(TOKENS))
         classes = engine.readout.classes
         if len(vocabulary) != classes or len(vocabulary) + 1 != engine.embedding.rows:
-            raise ValueError(f"vocabulary: found {len(vocabulary):,} words, expected {classes:,}, one a class")
+            raise ValueError(f"vocabulary: found {len(vocabulary):,} words, expected {classes:,}, one per class")
         super().__init__(vocabulary.words, engine.embedding, "word")
         self.engine, self.vocabulary = engine, vocabulary
         self.tokens, self.lower, self.eos = tokens, lower, eos

@@ -55,7 +55,7 @@ class Recommender(Similar):
                 raise ValueError("items: found None without histories, expected the names of the items")
             items = histories.items
         if len(items) != engine.readout.classes or len(items) > engine.embedding.rows:
-            raise ValueError(f"items: found {len(items):,} names, expected {engine.readout.classes:,}, one a class")
+            raise ValueError(f"items: found {len(items):,} names, expected {engine.readout.classes:,}, one per class")
         super().__init__(items, engine.embedding, "item")
         self.engine, self.items, self.length = engine, items, check.whole("length", length, 1)
         self.order = Order(order, length).checked()

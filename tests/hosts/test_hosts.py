@@ -141,4 +141,4 @@ def test_a_file_of_no_hosts_is_refused(folder, tmp_path):
     (tmp_path / "none").write_text("# none yet\n")
     words = [sys.executable, "-m", "hybrid", "launch", "--hosts", tmp_path / "none", "-n", "2", "train", "pvm"]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 2 and "names no hosts, expected one a line: NAME, or NAME:RANKS" in done.stderr
+    assert done.returncode == 2 and "names no hosts, expected one per line: NAME, or NAME:RANKS" in done.stderr

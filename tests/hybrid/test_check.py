@@ -96,7 +96,7 @@ def test_indices_are_judged_before_they_are_cast():
     [
         ([0, 2_000_000_000], r"bag_at\[1\]: found 2000000000, expected 3, the number of ids"),
         ([1, 3], r"bag_at\[0\]: found 1, expected 0, where the first bag begins"),
-        ([0, 2, 1, 3], r"bag_at\[2\]: found 1 after 2, expected places that never fall"),
+        ([0, 2, 1, 3], r"bag_at\[2\]: found 1 after 2, expected offsets in ascending order"),
         ([0, -1, 3], r"bag_at\[1\]: found -1 after 0"),
         (np.array([0, 2**63 + 5, 3], np.uint64), r"bag_at\[2\]: found 3 after 9223372036854775813"),
     ],

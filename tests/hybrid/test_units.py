@@ -91,7 +91,7 @@ def test_what_does_not_fit_is_refused_and_nothing_moves(bad):
     ("change", "message"),
     [
         ({"count": 0}, "count: found 0"),
-        ({"hidden": [1, 2]}, r"hidden: found int64 \(2,\), expected a whole number, or \(5,\), one a unit"),
+        ({"hidden": [1, 2]}, r"hidden: found int64 \(2,\), expected a whole number, or \(5,\), one per unit"),
         ({"hidden": [1, 2, 0, 4, 5]}, r"hidden\[2\] is 0"),
         ({"activation": "sigmoid"}, "activation: found 'sigmoid', expected one of logistic"),
         ({"momentum": 1}, "momentum: found 1, expected a number below 1"),

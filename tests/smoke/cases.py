@@ -231,7 +231,7 @@ SPARSE_CASES = {
 
 
 def units_step(gpu: Gpu, sizes: Any, batch: int = 1, momentum: float = 0.0, rates: bool = False) -> Iterator[Check]:
-    """rates: one a unit."""
+    """rates: one per unit."""
     layout = unit_layout(*sizes)
     many, (parameters, inputs, hiddens, outputs) = len(layout.inputs), (int(at[-1]) for at in layout[3:])
     weights, x, target = gpu.normal(parameters, scale=0.2), gpu.random(batch, inputs), gpu.random(batch, outputs)

@@ -6,7 +6,7 @@ mistakes. Units are of the simple kind; of the others `bench/oracles/pvm.py` is 
 
     model = ClassicModel(config)
     model.initialise(np.random.default_rng(0))
-    model.frame(pixels, labels, rates)    # pixels uint8 (rows, columns, 3); labels one map a layer; rates one a layer
+    model.frame(pixels, labels, rates)    # pixels uint8 (rows, columns, 3); labels one map a layer; rates one per layer
 """
 
 from collections import deque

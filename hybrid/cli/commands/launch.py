@@ -44,5 +44,5 @@ def _hosts(file: str) -> int:
         lines = Path(file).read_text().splitlines()
     names = {name for line in lines if (name := line.partition("#")[0].partition(":")[0].strip())}
     if not names:
-        raise ValueError(f"--hosts: {file} names no hosts, expected one a line: NAME, or NAME:RANKS")
+        raise ValueError(f"--hosts: {file} names no hosts, expected one per line: NAME, or NAME:RANKS")
     return len(names)

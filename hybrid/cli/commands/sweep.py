@@ -99,13 +99,15 @@ def _read(path: Path) -> Sweep:
     raw = files.read(path)
     tables = [raw.pop(name, {}) for name in ("sweep", "fixed", "vary")]
     if raw or not all(isinstance(table, dict) for table in tables):
-        raise ValueError("expected the tables [sweep], [fixed] and [vary], and no more")
+        raise ValueError("expected only the tables [sweep], [fixed] and [vary]")
     head, fixed, vary = ({name.replace("-", "_"): value for name, value in table.items()} for table in tables)
     model, trials, first = head.pop("model", None), head.pop("trials", None), head.pop("first", 1)
     if head or model not in MODELS.names() or any(type(one) is not int or one < 1 for one in (trials, first)):
-        raise ValueError(f"[sweep]: expected trials = N, model = one of {', '.join(MODELS.names())}, perhaps first = N")
+        raise ValueError(
+            f"[sweep]: expected trials = N, model = one of {', '.join(MODELS.names())}, optionally first = N"
+        )
     if not vary or vary.keys() & fixed.keys():
-        raise ValueError("[vary]: expected an option or more, and none that [fixed] has too")
+        raise ValueError("[vary]: expected at least one option, none of them in [fixed]")
     sweep = Sweep(model, trials, first, fixed, {name: _checked(name, value) for name, value in vary.items()})
     for name, values in sweep.outermost().items():
         for value in values:
@@ -123,7 +125,7 @@ def _checked(name: str, value: Any) -> Any:
         if kinds <= {int, float} and type(log) is bool and (0 if log else -most) < low < high < most:
             return value
     raise ValueError(
-        f"[vary] {name}: found {value}, expected a list, or {{from = A, to = B}} that rise, log = true above 0"
+        f"[vary] {name}: found {value}, expected a list, or {{from = A, to = B}} with A < B, above 0 for log = true"
     )
 
 
@@ -146,7 +148,7 @@ def _study(sweep: Sweep, folder: Path) -> Any:
         first = {name: values[0] for name, values in sweep.outermost().items()}
         watched = MODELS.load(sweep.model).prepare(choose(sweep.model, **sweep.options(first))).watched
         if watched is None:
-            raise ValueError("these runs measure nothing while they learn; give them data to validate on")
+            raise ValueError("these runs have no validation figure; add validation data")
         files.make(folder)
         storage = JournalStorage(JournalFileBackend(str(path)))
         direction: Any = "minimize" if watched.lowest else "maximize"

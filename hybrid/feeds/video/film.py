@@ -36,7 +36,7 @@ class Film:
         if not self.path.parent.is_dir():
             raise FileNotFoundError(f"{self.path}: there is no directory {self.path.parent}; make it first")
         if self.path.is_dir() and (suffix or any(self.path.iterdir())):
-            raise FileExistsError(f"{self.path}: is a directory with something in it; give another name")
+            raise FileExistsError(f"{self.path}: is a directory that is not empty; give another name")
         self._part = files.part(self.path)
         self._kind = KINDS[suffix]
         self._writer: Any = None  # of KINDS

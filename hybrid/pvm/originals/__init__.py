@@ -102,7 +102,7 @@ class _Keys:
             self.notes.append(f"{name}: missing, {missing}")
             return ()
         if not isinstance(values, list | tuple) or not values:
-            raise ValueError(f"{name}: found {values!r}, expected a list of whole numbers, one a layer")
+            raise ValueError(f"{name}: found {values!r}, expected a list of whole numbers, one per layer")
         return tuple(_whole(f"{name}[{at}]", value) for at, value in enumerate(values))
 
 

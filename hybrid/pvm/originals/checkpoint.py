@@ -100,7 +100,7 @@ class Members:
 def _check_form(name: str, shape: Any, dtype: Any, count: int, expected: Any) -> None:
     if shape != (count,) or dtype != expected:
         form = f"{np.dtype(expected)} ({count},)"
-        raise ValueError(f"{name}: found {dtype} {shape}, expected {form}, as the specs ask for")
+        raise ValueError(f"{name}: found {dtype} {shape}, expected {form}, as the specs say")
 
 
 class Simulation(NamedTuple):
@@ -222,7 +222,7 @@ def _check_sizes(members: Members, units: int, readouts: int) -> None:
     of_units = members.info(main).file_size
     for name, expected, size in ((main, units, of_units), (f"{first} and _01", readouts, of_readouts)):
         if size != 4 * expected:
-            raise ValueError(f"{name}: found {size} bytes, expected {4 * expected}, which the specs ask for")
+            raise ValueError(f"{name}: found {size} bytes, expected {4 * expected}, as the specs say")
         _whole(f"{name}: numbers", expected, 0, min(MOST_WEIGHTS, MOST_SQUEEZED * members.disk // 4))
 
 
@@ -238,7 +238,7 @@ def _refuse_other_graph(members: Members, wiring: Wiring) -> None:
             found = unit.get(key)
             if type(found) is not list or found != expected.tolist():
                 raise ValueError(
-                    f"{name}: found other {key} of unit {at} than the specs ask for, expected {expected.tolist()}; "
+                    f"{name}: found other {key} of unit {at} than the specs say, expected {expected.tolist()}; "
                     "specs that were exchanged while it ran, or a rule of the original that ours corrects"
                 )
 
@@ -284,9 +284,7 @@ def _readouts(members: Members, layout: UnitLayout) -> dict[str, np.ndarray]:
     inputs, hidden, outputs = (size.astype(np.int64) for size in layout[:3])
     for name, expected in (("shape0_00", hidden), ("shape1_00", inputs + 1), ("shape0_01", outputs)):
         if (members.array(f"mlp/objects/{name}.npy", len(inputs), np.int32) != expected).any():
-            raise ValueError(
-                f"mlp/objects/{name}.npy: found other sizes, expected {expected[:3]}... as the specs ask for"
-            )
+            raise ValueError(f"mlp/objects/{name}.npy: found other sizes, expected {expected[:3]}... as the specs say")
     flipped = members.value("mlp/flip_buf.pkl")
     if type(flipped) is not bool:
         raise ValueError(f"mlp/flip_buf.pkl: found a {type(flipped).__name__}, expected a bool")

@@ -64,11 +64,11 @@ FEEDS = [
     (runs(engine(threads=1, overlap=True), Feed()), "overlap: needs at least 2 threads"),
     (runs(grouped(micro_batches=4), Groups(True)), "found 4, expected 1 to 3, the sequences of 4"),
     (runs(engine(micro_batches=17), Feed()), "found 17, expected 1 to 16, the examples of"),
-    (runs(points(True), Points(False)), "feed: has 0 numbers an example, the engine takes 5"),
-    (runs(points(False), Points(True)), "feed: has 5 numbers an example, the engine takes 0"),
+    (runs(points(True), Points(False)), "feed: has 0 numbers per example, the engine takes 5"),
+    (runs(points(False), Points(True)), "feed: has 5 numbers per example, the engine takes 0"),
     (runs(engine(), too_many(rows=35)), r"the embedding 30 rows; embedding\.add_rows makes more"),
     (runs(engine(), too_many(classes=35)), r"has 35 classes, the readout 30; readout\.add_classes makes more"),
-    (runs(engine(), too_many(batch=17)), "feed: 17 examples a micro-batch, the readout was made for 16"),
+    (runs(engine(), too_many(batch=17)), "feed: 17 examples per micro-batch, the readout was made for 16"),
 ]
 QUESTIONS = [
     (lambda: numbers().hidden(), "x: found NoneType, expected an array float32"),

@@ -96,7 +96,7 @@ def test_what_cannot_be_exchanged_is_refused():
         regrow(engine("full"), Feed())
     made = engine()
     before = parameters(made)
-    with pytest.raises(ValueError, match=r"vectors: found \(5, 2\), expected \(30, any\): a row a class"):
+    with pytest.raises(ValueError, match=r"vectors: found \(5, 2\), expected \(30, any\): one row per class"):
         regrow(made, Feed(), np.ones((5, 2)))
     smaller = Feed()
     smaller.classes = 7

@@ -106,7 +106,7 @@ def tree(width=WIDTH, **settings):
         (lambda: (rows(), None, tree(optimiser="adagrad")), {}, "with plain SGD and no biases"),
         (lambda: (rows(), None, tree(biases=True)), {}, "with plain SGD and no biases"),
         (lambda: (rows(bags="mean"), None, tree()), {}, "bags='undivided'"),
-        (lambda: (rows(per_example=2), None, tree(2 * WIDTH)), {}, "one id an example"),
+        (lambda: (rows(per_example=2), None, tree(2 * WIDTH)), {}, "one id per example"),
         (lambda: (Inputs(WIDTH), None, tree()), {}, "expected an embedding"),
         (lambda: (rows(), None, tree()), {"update": "never"}, "update: found 'never', expected one of batch, online"),
     ],

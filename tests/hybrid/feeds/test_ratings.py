@@ -118,7 +118,7 @@ def test_dates_of_a_table_order_the_histories(tmp_path):
         (CSV, ["user"], "columns: found user, expected two or three that differ.*or four with a weight"),
         ("1,2,3\n4,,5\n", ["1", "2-"], "line 2: a name is empty; expected a user and his items"),
         ("", None, "ratings: empty; expected ratings"),
-        (CSV + "1,b\n", None, "line 3: 2 fields, expected 3 as in line 1; is it cut short?"),
+        (CSV + "1,b\n", None, "line 3: 2 fields, expected 3 as in line 1; is it truncated?"),
         (CSV + "1,b,soon\n", None, "line 3: the timestamp is 'soon'; expected a number"),
         ("user,item,date\n1,a,2020-01-01\n1,b,7\n", None, "line 3: the timestamp is '7'; expected a date such as"),
         ("user,item,time\n1,a,5\n1,b,2020-01-01\n", None, "line 3: the timestamp is '2020-01-01'; expected a number"),

@@ -74,7 +74,7 @@ def test_a_column_of_texts_of_a_table(tmp_path, name):
         ("t.csv", 'text\n"a', "t.csv, line 2: unexpected end of data; expected a table"),
         ("t.csv", "text,text\na,b\n", "t.csv: 'text': 2 such column"),
         ("t.csv", "", "t.csv: 'text': no such column"),
-        ("t.jsonl", '{"text": "a"}\n{"text"\n', "t.jsonl, line 2: not JSON .* expected an object a line"),
+        ("t.jsonl", '{"text": "a"}\n{"text"\n', "t.jsonl, line 2: not JSON .* expected one object per line"),
         ("t.jsonl", '{"text": "a"}\n{"text": 3}\n', "t.jsonl, line 2: found int as 'text', expected a text; --columns"),
         ("t.jsonl", "[1]\n", "t.jsonl, line 1: found no object, expected a text"),
         ("t", "PAR1 and no more", "t: no Parquet table"),
@@ -134,7 +134,7 @@ def test_what_is_damaged_within_is_refused(tmp_path, monkeypatch, name, dtype, a
         found = [WORDS.sha256.encode(), *((tmp_path / part).read_bytes() for part in (IDS, AT))]
         facts["sha256"] = hashlib.sha256(b"".join(found)).hexdigest()
         (tmp_path / "corpus.json").write_text(json.dumps(facts))
-    with pytest.raises(ValueError, match=f"{tmp_path.name}: damaged; remove the folder, and it is made again"):
+    with pytest.raises(ValueError, match=f"{tmp_path.name}: damaged; remove the folder to build it again"):
         StoredCorpus(tmp_path)
 
 

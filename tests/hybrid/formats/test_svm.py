@@ -65,7 +65,7 @@ BAD = {
     "the number 2147483647, expected at most 2147483646": "1 0:1 2147483647:1\n",
     "line 2: the label '3', expected a whole number from 0 to 2": "1 2 3\n3 1:1\n",
     "found the number 2, expected at most 1": "1 2 3\n1 2:1\n",
-    "data.txt: 1 examples, expected 3; is it cut short?": "3 2 3\n1 1:1\n",
+    "data.txt: 1 examples, expected 3; is it truncated?": "3 2 3\n1 1:1\n",
     "1 examples, expected 999999999999": "999999999999 99999999999999999 3\n1 1:1\n",
     "labels: found the number 2000000 among 2 entries, expected .*; labels=2000001, or a first line": "2000000,3 1:1\n",
     "features: found the number 1999999 among 1 entries": "0 2000000:1\n",

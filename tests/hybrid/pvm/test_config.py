@@ -103,7 +103,7 @@ def test_context_is_silent_before_its_step():
         ({"readout": {"hiden": 3}}, "readout.hiden: found an unknown name, .* did you mean readout.hidden"),
         ({"readout": {"hidden": (1, 2, 3)}}, "readout.hidden: found 3 sizes, expected one"),
         ({"readout": {"block": (1, 2)}}, "readout.block: found 2, expected 1, of all tiles"),
-        ({"readout": {"kind": "unit", "block": (1,)}}, "readout.block: found 1, expected 6, one a layer"),
+        ({"readout": {"kind": "unit", "block": (1,)}}, "readout.block: found 1, expected 6, one per layer"),
         ({"readout": {"enabled": (True,) * 6}}, "readout.enabled: found 6 with kind 'tile'"),
         ({"readout": {"schedule": (1,)}}, r"readout.schedule\[0\]: found 1, expected \(step, rate\)"),
         ({"rate": 0.1}, r"rate: .*; rates are in the schedule: schedule=\[\[0,null,0.01,0.1\]\]"),

@@ -63,7 +63,7 @@ def test_slots_of_a_checkpoint_that_are_none_are_refused():
     for place, value in ((0, 1), (20, -1), (20, 14), (slice(9, None), 9)):
         readout = HeadReadout(COUNTS, WIDTH, parts=SIZES)
         readout.parameters()["slot"][place] = value
-        with pytest.raises(ValueError, match="slot: found numbers that are no slots, expected 0 to 8 once each"):
+        with pytest.raises(ValueError, match="slot: found invalid slots, expected 0 to 8 once each"):
             readout.restore({})
 
 

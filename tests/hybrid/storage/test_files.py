@@ -213,7 +213,7 @@ def test_a_file_that_is_there_is_replaced_where_the_user_says_so_or_it_is_the_co
         ("/dev/stdout", {"overwrite": False}),
     ):
         assert str(files.check(path, **settings)) == str(path)
-    with pytest.raises(ValueError, match=r"mine.txt: is there already; name another file, or give --overwrite"):
+    with pytest.raises(ValueError, match=r"mine.txt: already exists; name another file, or give --overwrite"):
         files.check(there, False, own=own)
     (tmp_path / "link.txt").symlink_to(own)
     with pytest.raises(ValueError, match=r"own.txt: is read by this command.*--overwrite"):

@@ -247,7 +247,7 @@ def test_settings_that_are_none(settings, told):
 
 def test_a_readout_that_is_none():
     for readout in (FullReadout, torch.nn.Linear(2, 2)):
-        with pytest.raises(ValueError, match=r"readout: found \w+, expected a readout of one class an example"):
+        with pytest.raises(ValueError, match=r"readout: found \w+, expected a readout of one class per example"):
             ReadoutLoss(readout)
 
 

@@ -28,7 +28,7 @@ def test_a_run_that_is_stopped_before_or_after_the_exchange_ends_with_the_same_b
     for run in (killed, stopped):
         assert main(["train", "--resume", str(run)]) == 0
         assert tensors(run) == tensors(whole)
-    assert capsys.readouterr().err.count("hybrid: tree exchanged after epoch 1: ") == 3
+    assert capsys.readouterr().err.count("hybrid: tree replaced after epoch 1: ") == 3
     assert json.loads((whole / store.RUN).read_text())["regrow"] == [1]
     assert main(command(kind, data, plain, "--readout", "tree")) == 0
     assert tensors(plain) != tensors(whole)

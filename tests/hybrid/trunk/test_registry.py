@@ -46,5 +46,5 @@ def test_it_computes_where_it_says_that_it_can(monkeypatch):
     assert begun(device="auto").dense.name == "cpu"
     gpu, choose = types.SimpleNamespace(name="cuda:0"), backend.choose
     monkeypatch.setattr(backend, "choose", lambda device=None: gpu if device == "cuda:0" else choose(device))
-    with pytest.raises(ValueError, match='device: found "cuda:0", expected one of cpu: a linear trunk computes'):
+    with pytest.raises(ValueError, match='device: found "cuda:0", expected one of cpu: a linear trunk runs'):
         begun(device="cuda:0")

@@ -180,11 +180,11 @@ def look_through(path: Path) -> tuple[Index, float]:
         end = float(stream.time_base * max([time or 0 for time, _, _ in packets], default=0)) + 1 / rate
         length = (container.duration or 0) / 1e6
     if not packets:
-        raise ValueError(f"{path}: not one frame in it; it was cut short, or is still being written: {REMEDY}")
+        raise ValueError(f"{path}: has no frame; it is truncated, or still being written: {REMEDY}")
     if stated > len(packets):
         if not _whole_avi(path):
             raise ValueError(
-                f"{path}: its header says {stated} frames, but it ends after {len(packets)}; it was cut short: {REMEDY}"
+                f"{path}: its header says {stated} frames, but it ends after {len(packets)}; it is truncated: {REMEDY}"
             )
         rate *= len(packets) / stated  # the rest repeat the previous frame: they have no data
     shown = [(time, key) for time, key, discarded in packets if not discarded]
@@ -193,7 +193,7 @@ def look_through(path: Path) -> tuple[Index, float]:
     index = index if indexed else index._replace(key=[0])
     if not stated and end < 0.95 * length - 1:
         console.note(
-            f"{path}: its header says {length:.1f} s, but its pictures end at {end:.1f} s; going on with {index.frames} frames"
+            f"{path}: its header says {length:.1f} s, but its pictures end at {end:.1f} s; it has {index.frames} frames"
         )
     return index, rate
 
@@ -217,7 +217,7 @@ def _packets(path: Path, container: Any, stream: Any) -> Iterator[tuple[int | No
     try:
         for packet in container.demux(stream):
             if packet.is_corrupt:
-                raise ValueError(f"{path}: frame {number} is there in part only; corrupt or cut short: {REMEDY}")
+                raise ValueError(f"{path}: frame {number} is incomplete; corrupt or truncated: {REMEDY}")
             if packet.size:
                 yield packet.pts, packet.is_keyframe, packet.is_discard
                 number += 1
@@ -237,7 +237,7 @@ def _by_decoding(path: Path) -> Index:
     """Returns the index of all decoded frames."""
     shown = list(_decoded(path))
     if not shown:
-        raise ValueError(f"{path}: not one frame can be decoded; the file is corrupt: {REMEDY}")
+        raise ValueError(f"{path}: no frame can be decoded; the file is corrupt: {REMEDY}")
     known = _in_time(shown)
     return _index(known) if known else Index(len(shown), None, [0])
 
@@ -284,7 +284,7 @@ def opened(path: Path) -> Any:
         return av.open(str(path.absolute()), container_options=options, metadata_errors="replace")
     except av.FFmpegError as error:
         raise ValueError(
-            f"{path}: cannot be opened as a video ({error.strerror}); it is none, or was cut short: copy it again"
+            f"{path}: cannot be opened as a video ({error.strerror}); not a video, or truncated: copy it again"
         ) from None
 
 
