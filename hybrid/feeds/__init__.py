@@ -182,7 +182,7 @@ def fitting(feed: Feed, tick: int, source: Source | None = None, *, several: boo
             _check_source(batch, source)
         if batch.target_at is not None and not several:
             raise ValueError(
-                "target_at: found an array, expected None: this readout learns from one target per example; on a CPU it takes more"
+                "target_at: found an array, expected None: this readout takes one target per example, more on a CPU"
             )
         if batch.examples % whole:
             raise ValueError(f"found {batch.examples} examples, expected a multiple of {whole}, the trunk's sequence")

@@ -87,7 +87,7 @@ def test_an_epoch_with_more_batches_is_cut_to_as_many_as_the_first():
 
 BAD = {
     "batches: found none": [],
-    "batches: found list_iterator, an iterator, which can be gone through once": iter(PAIRS),
+    "batches: found list_iterator, an iterator, which ends after one pass": iter(PAIRS),
     "batches: found generator, an iterator": (pair for pair in PAIRS),
     "batches: found int, expected an iterable of batches, or a function of the epoch": 5,
     r"batches\[5\]: found str, expected a Batch of hybrid.feeds, a pair": [*PAIRS, "text"],

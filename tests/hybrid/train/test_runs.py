@@ -194,7 +194,7 @@ def test_a_finished_run_that_lost_its_checkpoint_is_not_begun_anew(tmp_path, dat
     before = sorted(path.name for path in run.iterdir())
     assert main(["train", "--resume", str(run), "--epochs", "3"]) == 2
     said = capsys.readouterr().err.splitlines()[-1]
-    assert said.startswith(f"hybrid: error: {folder}: found none, though report.json is of a finished run; put")
+    assert said.startswith(f"hybrid: error: {folder}: missing, but report.json is of a finished run; restore")
     assert sorted(path.name for path in run.iterdir()) == before
     (tmp_path / "away").rename(folder)
     assert main(["train", "--resume", str(run), "--epochs", "3"]) == 0

@@ -111,7 +111,7 @@ def test_cut_short_where_only_the_time_tells(tmp_path, capsys):
     path.write_bytes(far)
     clip = Video(path, SHAPE)
     assert len(clip) == 9
-    assert "header says 1.6 s, but its pictures end at 0.4 s; going on with 9 frames" in capsys.readouterr().err
+    assert "header says 1.6 s, but its pictures end at 0.4 s; it has 9 frames" in capsys.readouterr().err
     for number, image in images(clip, range(5)).items():
         np.testing.assert_array_equal(image, whole[number])
 
