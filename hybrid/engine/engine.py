@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from .. import backend, check, trees
+from .. import backend, check, sparse, trees
+from .. import readout as readouts
+from .. import trunk as trunks
 from ..feeds import Batch, Feed, fitting, most_targets, width
 from ..machine import available
 from ..readout import Readout, base
@@ -19,11 +21,12 @@ from ..schedule.schedule import Cores, Schedule, Tick, part
 from ..schedule.slot import Slot
 from ..schedule.trace import Trace
 from ..trunk import TrunkProtocol
-from . import checkpoint
-from .embedding import Embedding, Inputs
+from .embedding import Embedding, Inputs, rebuild
 from .route import Pipeline, Route, routed
 
 SHARED = "readout.weights"  # name of the shared table in a tied engine; its parameters list only the embedding's
+# Name suffixes of arrays that are not trained
+STATE = ("velocity", "mean", "squares", "updates", "counts", "parents", "leaf", "leaf_up", "node_up", "slot")
 
 
 class Engine(Runner[Tick]):
@@ -290,7 +293,7 @@ class Engine(Runner[Tick]):
     @property
     def size(self) -> int:
         """The number of trained parameters."""
-        return sum(array.size for name, array in self.parameters().items() if checkpoint.learned(name))
+        return sum(array.size for name, array in self.parameters().items() if _learned(name))
 
     def save(self, folder: str | Path, facts: dict[str, Any] | None = None) -> None:
         """Writes a checkpoint atomically and keeps the previous one; allowed between the steps of a run.
@@ -302,7 +305,7 @@ class Engine(Runner[Tick]):
         self._check_whole()
         with self._runs.alone:
             self.settle()
-            checkpoint.save(self, folder, facts or {})
+            _save(self, folder, facts or {})
 
     @classmethod
     def load(
@@ -327,7 +330,7 @@ class Engine(Runner[Tick]):
         Raises ValueError or OSError for a checkpoint that is missing, truncated, altered or of another format.
         """
         machine = {"device": device, "threads": threads, "overlap": overlap, "route": route}
-        return checkpoint.load(cls, folder, trunk, rows_device, readout_device, machine)
+        return _load(cls, folder, trunk, rows_device, readout_device, machine)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copies the engine with its parts and position; ValueError if a step failed midway."""
@@ -487,3 +490,98 @@ def _losses(
         log_prob: np.ndarray = readout.log_prob(hidden, target)
         return -log_prob
     return -base.log_prob(readout, hidden, target, target_at)
+
+
+# Checkpoints: settings, in addition to the parameters
+
+
+def _learned(name: str) -> bool:
+    """True if an array of Engine.parameters() is trained, not auxiliary state."""
+    if name.startswith("trunk.module."):  # names of PyTorch modules are chosen by the user
+        return True
+    return not name.startswith(("trunk.buffer.", "trunk.optimiser.")) and not name.endswith(STATE)
+
+
+def _save(engine: Engine, folder: str | Path, facts: dict[str, Any]) -> None:
+    """Writes a checkpoint, see Engine.save."""
+    from ..storage import checkpoint
+
+    more: dict[str, Any] = {"tied": True} if engine.tied else {}
+    more |= {"update": engine.update} if engine.route.online else {}
+    settings: dict[str, Any] = {"micro_batches": engine.micro_batches}
+    settings |= {"schedule": engine.schedule.name, "warmup": engine.schedule.warmup}
+    own = {
+        "embedding": engine.embedding.describe(),
+        "trunk": engine.trunk.describe() if engine.trunk else None,
+        "readout": engine.readout.describe() | {"state": engine.readout.state()},
+        "settings": settings | more,
+        "tick": engine.tick,
+    }
+    arrays = engine.parameters()
+    engine.route.write(lambda: checkpoint.save(folder, arrays, {"engine": own, "facts": facts}))
+
+
+def _load(
+    cls: type[Engine],
+    folder: str | Path,
+    given: TrunkProtocol | None,
+    rows_device: str,
+    readout_device: str,
+    machine: dict[str, Any],
+) -> tuple[Engine, dict[str, Any]]:
+    """Loads a checkpoint, see Engine.load; machine: the arguments of Engine and Pipeline that a checkpoint does not keep."""
+    from ..storage import checkpoint
+
+    manifest, held = checkpoint.read_facts(folder), checkpoint.numbers(folder)
+    with checkpoint.rebuilding(folder):
+        own = manifest["engine"]
+        output = {name: value for name, value in own["readout"].items() if name != "state"}
+        settings = own["settings"]
+        parts = {name: settings[name] for name in ("micro_batches", "update") if name in settings}
+        _check_size(folder, own, output, held)
+        engine = cls(
+            _source(own["embedding"], rows_device),
+            _trunk(own["trunk"], given),
+            readouts.rebuild(output, backend.choose(readout_device)),
+            device=machine["device"],
+            threads=machine["threads"],
+            pipeline=Pipeline(**parts, overlap=machine["overlap"], route=machine["route"]),
+            schedule=RateSchedule(settings["schedule"], settings["warmup"]),
+            tied=settings.get("tied", False),
+        )
+        if given is not None:
+            given.expect(own["trunk"])  # type: ignore[attr-defined]  # those have it that are given, see `_trunk`
+        engine.route.read(lambda: checkpoint.load_into(folder, engine.parameters()))
+        engine.embedding.send()
+        if engine.trunk:
+            engine.trunk.send()
+        engine.readout.restore(own["readout"]["state"])
+        engine.tick = check.whole("tick", own["tick"], 0)
+        return engine, manifest["facts"]
+
+
+def _source(facts: dict[str, Any], device: str) -> Embedding | Inputs:
+    if facts.get("kind") == Inputs.kind:
+        return Inputs(facts["width"])
+    return rebuild(facts, backend.choose(device))
+
+
+def _trunk(facts: dict[str, Any] | None, given: TrunkProtocol | None) -> TrunkProtocol | None:
+    """Returns an untrained trunk from its describe() facts, or the one given, if checkpoints do not describe it fully."""
+    if given is None:
+        return trunks.rebuild(facts) if facts else None
+    kind, ours = facts.get("kind") if facts else None, getattr(given, "kind", type(given).__name__)
+    if kind != ours or not hasattr(given, "expect"):
+        theirs = f"a {kind} trunk" if facts else "none"
+        raise ValueError(f"trunk: found a {ours} trunk, the checkpoint has {theirs}, which it makes; leave it out")
+    return given
+
+
+def _check_size(folder: str | Path, own: dict[str, Any], output: dict[str, Any], held: int) -> None:
+    """Raises ValueError, before allocation, if the facts imply more numbers than the checkpoint holds."""
+    rows, dense = own["embedding"], own["trunk"]
+    least = sparse.numbers(**rows) if rows.get("rows") else 0
+    least += readouts.least(output) + (trunks.least(dense) if dense else 0)
+    least -= output["classes"] * output["width"] if own["settings"].get("tied") else 0  # one shared table, stored once
+    if least > held:
+        raise ValueError(f"{folder}: declares {least} parameters, but holds {held} numbers; it was altered")

@@ -136,7 +136,7 @@ def test_an_index_of_other_rows_or_of_another_kind_is_not_loaded(kind, tmp_path)
         near.load(path)
     (tmp_path / "near.json").write_text(json.dumps(facts))
     (tmp_path / "near").write_bytes((tmp_path / "near").read_bytes()[:-1])  # of which a library may crash
-    with pytest.raises(ValueError, match="near: found a file that has changed since it was saved"):
+    with pytest.raises(ValueError, match="near: found a file changed since it was saved"):
         near.load(path)
 
 

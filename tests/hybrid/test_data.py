@@ -94,7 +94,7 @@ def test_what_is_there_is_not_brought_again(server, tmp_path):
 
 def test_a_cut_download_leaves_nothing(server, tmp_path):
     server.cut = 100
-    with pytest.raises(OSError, match=r"text.txt: cannot be reached, or was cut off .*is there a network"):
+    with pytest.raises(OSError, match=r"text.txt: cannot be reached, or the connection failed .*check the network"):
         get("toy", tmp_path)
     assert files(tmp_path) == []
     get("toy", tmp_path)

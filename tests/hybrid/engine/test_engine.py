@@ -1,6 +1,6 @@
 """The whole way of a batch: gradients against differences, exact stops, the same bits however the cores are spent.
 
-Also the tests of hybrid/engine/checkpoint.py and, with tests/hybrid/test_failing_feeds.py, of hybrid/schedule/runner.py.
+Also, with tests/hybrid/test_failing_feeds.py, of hybrid/schedule/runner.py.
 """
 
 import itertools

@@ -163,8 +163,8 @@ def test_times_belong_to_the_data_where_they_split(folder, capsys):
 @pytest.mark.parametrize(
     ("lines", "more", "message"),
     [
-        ("1,a 1,b 2,a 2,b", "", "none of 2 users has 3 items; expected some: the last tests"),
-        ("1,a 1,b 1,a 1,b", "", "every item that validates is one that its user had before"),
+        ("1,a 1,b 2,a 2,b", "", "none of 2 users has 3 items; expected some: the last item is for the test"),
+        ("1,a 1,b 1,a 1,b", "", "every item that validates was seen before by its user"),
         ("", "--split-by time:0.6:0.4", "split: found test 0.6 and valid 0.4"),
         ("", "--split-by time:0.2:0", "u.data: no item validates; expected some: give --split-by larger shares"),
         ("", "--negatives 26", "--negatives: found 26, expected at most 25, the classes"),

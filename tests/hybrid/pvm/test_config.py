@@ -81,7 +81,7 @@ def test_context_is_silent_before_its_step():
     ("fields", "message"),
     [
         ({"name": ""}, "name: found ''"),
-        ({"name": "a\nb"}, r"name: found 'a\\nb', expected a word of at most 200 printed characters"),
+        ({"name": "a\nb"}, r"name: found 'a\\nb', expected a name of at most 200 printable characters"),
         ({"grids": ()}, "grids: found none"),
         ({"grids": (3, (1, 2, 3))}, r"grids\[1\]: found \(1, 2, 3\), expected a number or"),
         ({"hidden": (1, 2)}, "hidden: found 2 sizes, expected 6"),

@@ -116,7 +116,7 @@ BAD = [
     (lambda: [NeighbourReadout(MAKE["full"]()), MAKE["full"]()], r"readouts\[0\]: found NeighbourReadout"),
     (lambda: [MAKE["full"](), FullReadout(5, WIDTH)], r"readouts\[1\]: found 5 as classes, expected 37, as of"),
     (lambda: [MAKE["full"](), FullReadout(CLASSES, 2)], r"readouts\[1\]: found 2 as width, expected 6"),
-    (lambda: [MAKE["full"]()] * 2, r"readouts\[1\]: found one that is there already"),
+    (lambda: [MAKE["full"]()] * 2, r"readouts\[1\]: found the same readout twice"),
 ]
 
 

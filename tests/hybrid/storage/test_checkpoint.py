@@ -83,7 +83,7 @@ for _ in range(100_000):
 
 @pytest.mark.parametrize("facts", [{"loss": float("nan")}, {"when": object()}, {"table": np.ones(2)}, {"deep": DEEP}])
 def test_facts_that_json_cannot_say_are_refused(tmp_path, facts):
-    with pytest.raises(ValueError, match="facts: expected what JSON can say"):
+    with pytest.raises(ValueError, match="facts: expected values that JSON has"):
         checkpoint.save(tmp_path, arrays(), facts)
     assert content(tmp_path) == {}
 

@@ -216,7 +216,7 @@ def test_a_file_that_is_there_is_replaced_where_the_user_says_so_or_it_is_the_co
     with pytest.raises(ValueError, match=r"mine.txt: already exists; name another file, or give --overwrite"):
         files.check(there, False, own=own)
     (tmp_path / "link.txt").symlink_to(own)
-    with pytest.raises(ValueError, match=r"own.txt: is read by this command.*--overwrite"):
+    with pytest.raises(ValueError, match=r"own.txt: is both read and written by this command.*--overwrite"):
         files.check(own, False, own=own, inputs=[str(tmp_path / "link.txt")])
     with pytest.raises(ValueError, match="name that the run"):
         files.check(run / "report.json", True)

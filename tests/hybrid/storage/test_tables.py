@@ -41,7 +41,7 @@ def test_archives_that_are_read(tmp_path, save):
 
 
 BAD = {
-    "does not hold as much": lambda path: packed(path, a=header((10**9, 1000)) + b"1234"),
+    "needs more bytes than it has": lambda path: packed(path, a=header((10**9, 1000)) + b"1234"),
     "grow to more than 64 times": lambda path: packed(path, a=header((10**8,)) + bytes(4 * 10**8)),
     "object": lambda path: np.savez(path, a=np.array([{}], object)),
     "not a zip file": lambda path: path.write_bytes(b"PK\3\4 and no more"),

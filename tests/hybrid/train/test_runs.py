@@ -115,7 +115,7 @@ def test_what_a_run_cannot_go_on_with_is_refused(tmp_path, data, undrawn, capsys
     assert main(command("language", data, run, "--seed", "5", "--micro-batches", "1")) == 0
     before = (run / store.RUN).read_bytes()
     for more, said in (
-        (["--epochs", "1"], "--epochs: found 1, expected at least 2, which the run has begun"),
+        (["--epochs", "1"], "--epochs: found 1, expected at least 2, which the run has started"),
         (["--steps", "9"], f"--steps: {run} holds a run of language, which counts epochs; --epochs N continues to N"),
         (["--seed", "0"], "--seed: --resume uses the options"),
         (["--micro-batches", "2"], "--micro-batches: --resume uses the options"),
@@ -183,7 +183,7 @@ def test_a_run_whose_data_were_moved_or_changed_says_where_they_were_and_what_to
     assert main(["train", "--resume", str(run), "--epochs", "3"]) == 0
     text.write_text(text.read_text() + "\nnoun1 noun2 noun3")
     assert main(["train", "--resume", str(run), "--epochs", "4"]) == 2
-    assert f"{run}: the data differ from those that it was started with" in capsys.readouterr().err
+    assert f"{run}: the data differ from those it was started with" in capsys.readouterr().err
 
 
 def test_a_finished_run_that_lost_its_checkpoint_is_not_begun_anew(tmp_path, data, undrawn, capsys):

@@ -35,7 +35,7 @@ def made(folder):
 def test_files_of_the_users_are_not_replaced_unless_he_says_so(tmp_path, name):
     (tmp_path / name).write_text("mine")
     for begin in (store.refuse_strangers, lambda folder: store.begun(folder).__enter__()):
-        with pytest.raises(ValueError, match=f"no run, but has {name}, .* another --out .*, --overwrite replaces"):
+        with pytest.raises(ValueError, match=f"no run, but has {name}, .* name another --out, .* --overwrite"):
             begin(tmp_path)
     assert files(tmp_path) == {name}
     store.refuse_strangers(tmp_path, overwrite=True)
@@ -71,7 +71,7 @@ def test_what_is_replaced_is_what_a_run_has_written_and_nothing_else(tmp_path):
 def test_a_checkpoint_without_its_run_is_the_users(tmp_path, overwrite, name):
     checkpoint.save(tmp_path / name, {"a": np.ones(3)}, {})
     before = files(tmp_path)
-    with pytest.raises(ValueError, match="holds a checkpoint, but not the run that it is of"):
+    with pytest.raises(ValueError, match="holds a checkpoint, but no run"):
         store.refuse_taken(tmp_path, overwrite)
     with pytest.raises(ValueError, match="holds a checkpoint"), store.begun(tmp_path, overwrite):
         pass
@@ -135,6 +135,6 @@ def test_a_run_with_links_or_pipes_where_it_writes_is_refused_and_what_they_poin
         (run / name).unlink(missing_ok=True)
         put(mine)
         for opened in (store.resumed(run), store.begun(run, overwrite=True)):
-            with pytest.raises(ValueError, match=f"{run / name}: found {found}, expected what a run writes"), opened:
+            with pytest.raises(ValueError, match=f"{run / name}: found {found}, expected a file of the run"), opened:
                 pass
         assert mine.read_bytes() == content and ((run / name).is_symlink() or (run / name).is_fifo())

@@ -68,7 +68,7 @@ def test_replaces_a_film_but_no_full_directory(tmp_path):
     assert len((tmp_path / "a.mp4").read_bytes()) > 100
     (tmp_path / "d").mkdir()
     write(tmp_path / "d")
-    with pytest.raises(FileExistsError, match="d: is a directory with something in it"):
+    with pytest.raises(FileExistsError, match="d: is a directory that is not empty"):
         write(tmp_path / "d")
 
 

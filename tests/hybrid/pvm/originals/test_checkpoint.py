@@ -219,7 +219,7 @@ def bad_zips(data):
         info = file.getinfo("pvm/weight_memory_main.npy")
     middle = info.header_offset + info.compress_size // 2
     damaged = data[:middle] + bytes(64) + data[middle + 64 :]
-    yield damaged, r"pvm/weight_memory_main.npy: found it damaged \(.*\), expected a whole file"
+    yield damaged, r"pvm/weight_memory_main.npy: found it damaged \(.*\), expected it intact"
     yield entry(data, b"pvm/specs.pkl", 24, struct.pack("<I", 10)), "pvm/specs.pkl: found"  # its size once unpacked
     yield entry(data, b"pvm/step.pkl", 8, b"\1"), "pvm/step.pkl: .*expected deflated"  # it is locked
     packed = io.BytesIO()

@@ -96,7 +96,7 @@ def test_cut_short_where_the_header_tells(tmp_path, name, number):
     path = record(tmp_path / name, options={"movflags": "faststart"} if name == "a.mp4" else None)
     at, size, *_ = packets(path)[number]
     path.write_bytes(path.read_bytes()[: at + size // 2])
-    found = rf"frame \d+ is there in part only|its header says {COUNT} frames, but it ends after \d+"
+    found = rf"frame \d+ is incomplete|its header says {COUNT} frames, but it ends after \d+"
     with pytest.raises(ValueError, match=f"{name}: ({found}).*ffmpeg -i"):
         Video(path, SHAPE)
 
