@@ -40,7 +40,7 @@ BATCHES = 37  # that a feed has, over and over
 EACH = 400  # ticks of each way of a seed
 FIRST, SEEDS = (int(os.environ.get(f"SOAK_{name}", 0)) for name in ("FIRST", "SEEDS"))
 TICKS = 40  # of the short seed
-SEED = 239
+SHORT = 252  # a seed: three micro-batches, an MLP, a tree
 LEGS = 16  # in which a run is about done
 READOUTS: dict[str, Callable[..., Any]] = {
     "tree": TreeReadout,
@@ -448,7 +448,7 @@ def compare(name: str, found: tuple[Ticks, dict[str, bytes]], expected: tuple[Ti
         assert not differ, f"{name}: {what} {differ[0]} is the first that differs"
 
 
-@pytest.mark.parametrize("seed", range(FIRST, FIRST + SEEDS) if SEEDS else [SEED])
+@pytest.mark.parametrize("seed", range(FIRST, FIRST + SEEDS) if SEEDS else [SHORT])
 def test_all_ways_of_an_engine_give_the_numbers_of_the_serial_run(seed):
     replay(Case(seed, EACH if SEEDS else TICKS))
 
@@ -462,4 +462,4 @@ def test_a_wait_that_is_dropped_is_caught(monkeypatch):
         Schedule, "__init__", lambda self, plan, *given, **named: made(self, Plan(*map(dropped, plan)), *given, **named)
     )
     with pytest.raises((AssertionError, FloatingPointError)):
-        replay(Case(SEED, TICKS))
+        replay(Case(SHORT, TICKS))
