@@ -36,7 +36,7 @@ from .wiring import Wiring, custom, describe, wire
 MOST_AHEAD = 64
 END = object()  # of an iterator, whose items may be None
 REMEDY = "make grids, block, channels, hidden, lateral_radius or the readout smaller"
-DELAY = 1  # frames prefetched to a GPU during the previous tick; does not affect results
+IN_FLIGHT = 1  # frames prefetched to a GPU during the previous tick; does not affect results
 Arrays = tuple[np.ndarray, np.ndarray | None]  # the image, as in `FrameInput`, and the targets of the readouts
 
 
@@ -229,9 +229,9 @@ class PVM(Runner[StepResult]):
         self.trace = Trace()
         self._rates.forget()
         begin = stages if ahead else [stage for stage in stages if stage.queue == "copy in"]
-        delay = 0 if self.backend.device.threads else max(ahead, DELAY)
-        slots = [[self.pipeline.slot()] for _ in range(delay + 2)]
-        schedule = Schedule(Plan(begin, stages[len(begin) :], []), slots, queues, self.trace, delay=delay)
+        in_flight = 0 if self.backend.device.threads else max(ahead, IN_FLIGHT)
+        slots = [[self.pipeline.slot()] for _ in range(in_flight + 2)]
+        schedule = Schedule(Plan(begin, stages[len(begin) :], []), slots, queues, self.trace)
         return Course(schedule, batches, hold=lambda slots: ahead > 0 and slots[0].complete)
 
     def _batches(self, frames: Iterator[Any], every: int) -> Iterator[tuple[int, FrameInput]]:

@@ -1,12 +1,12 @@
-"""The schedule of a batch's stages: queues, events, micro-batches and the delay. No arithmetic, and no `if gpu`.
+"""The schedule of a batch's stages: queues, events, micro-batches and batches in flight. No arithmetic, and no `if gpu`.
 
 A step, `tick` in code, processes one batch. The batch is split into micro-batches, each in its own slot. A plan has stages to
 `begin` and stages to `finish` a batch. Each stage is submitted for all micro-batches before the next stage. So the trunk
 works on one micro-batch while the readout works on the previous one. Parameters are updated only in `finish`, in the order of
 steps and micro-batches, and each set of parameters on one queue. So results do not depend on the overlap of queues.
 
-delay is the number of batches in flight when a batch is finished, 0 for an engine. With k, batch t + k begins before batch t is
-finished. So its stages to `begin` must read no parameters, or there are none to `finish`.
+With `ahead` = k, k batches are in flight when a batch is finished: batch t + k begins before batch t is finished. So its stages
+to `begin` must read no parameters, or there are none to `finish`. An engine has k = 0.
 """
 
 import functools
@@ -72,7 +72,7 @@ def never_held(slots: list[Any]) -> bool:
 class Schedule:
     """Execution of a plan over a feed.
 
-    slots   (delay + 2) sets of slots, one `SlotState` per micro-batch: `delay` sets are in flight, one is being finished and
+    slots   (ahead + 2) sets of slots, one `SlotState` per micro-batch: `ahead` sets are in flight, one is being finished and
             one being filled. So the feed waits for a slow stage or caller, and memory is bounded
     queues  by name, including "feed"; several names may share one queue, which then runs them in order
     whole   batches are split at multiples of this number of examples
@@ -90,13 +90,10 @@ class Schedule:
         queues: dict[str, Any],
         trace: Trace,
         *,
-        delay: int = 0,
         whole: int = 1,
     ):
-        if len(slots) != delay + 2:
-            raise ValueError(f"slots: found {len(slots)} sets, expected {delay + 2} for delay {delay}")
         self.plan = plan._replace(update=[stage._replace(once=True) for stage in plan.update])
-        self.slots, self.queues, self.delay, self.trace = slots, queues, delay, trace
+        self.slots, self.queues, self.ahead, self.trace = slots, queues, len(slots) - 2, trace
         self._whole = whole
         self.begun: deque[list[Any]] = deque()
         self.seconds = 0.0  # wall time of the last step
@@ -113,7 +110,7 @@ class Schedule:
 
         hold(slots)  returns True if no further batch may begin until the caller has received this one's step
 
-        While the caller handles a step, only `delay` batches are in flight, and the next batch is being filled.
+        While the caller handles a step, only `ahead` batches are in flight, and the next batch is being filled.
 
         Raises a stage's error, with a note of the stage, the step and the micro-batch. An error of `batches`, of a slot that a
         batch does not fit, or of a process forked within the run, is raised after the steps before it; then `moving` is False.
@@ -136,7 +133,7 @@ class Schedule:
             elif not self.begun:
                 return
             finishing = None
-            if len(self.begun) > self.delay or not upcoming or held:
+            if len(self.begun) > self.ahead or not upcoming or held:
                 finishing = self.begun.popleft()
                 self._put(self.plan.finish, finishing)
                 self._put(self.plan.update, finishing)
@@ -182,8 +179,8 @@ class Schedule:
             slot.take()
         self._put(self.plan.begin, slots)
         self.begun.append(slots)
-        if len(self.begun) > self.delay + 1:
-            raise RuntimeError(f"schedule: {len(self.begun)} batches in flight, delay allows {self.delay}")
+        if len(self.begun) > self.ahead + 1:
+            raise RuntimeError(f"schedule: {len(self.begun)} batches in flight, expected at most {self.ahead + 1}")
 
     def _fill(self, sets: Iterator[list[Any]], batches: Iterator[tuple[int, Any]]) -> None:
         queue = self.queues["feed"]

@@ -102,7 +102,8 @@ def resume(folder: str, explicit: dict[str, Any], *observers: Observer, ranks: S
             job = _prepared(options)
         if options.get("data") != job.data:
             raise ValueError(
-                f"{folder}: the data differ from those it was started with; restore them or start a new run"
+                f"{folder}: the data differ from those it was started with ({_data_files(options)}); restore them or start a "
+                "new run"
             )
         _refuse_blind(job, options)
         ranks.once(lambda: under_way.enter_context(job.open()))
@@ -300,6 +301,12 @@ def _whole(folder: Path, options: dict[str, Any]) -> dict[str, Any]:
             if field.metadata["needed"] and not options.get(name):
                 raise ValueError(f"{name}: found none, which a run of {parts.kind} needs; the file was altered")
         return parts.defaults(options) | options
+
+
+def _data_files(options: dict[str, Any]) -> str:
+    """Returns the data files that the options of a run name, as text."""
+    named = (options.get(name) for name, field in Parts(options["kind"]).own.items() if field.metadata["group"] == "data")
+    return ", ".join(one for one in named if isinstance(one, str) and Path(one).exists())
 
 
 @contextlib.contextmanager

@@ -104,7 +104,8 @@ def _read(path: Path) -> Sweep:
     model, trials, first = head.pop("model", None), head.pop("trials", None), head.pop("first", 1)
     if head or model not in MODELS.names() or any(type(one) is not int or one < 1 for one in (trials, first)):
         raise ValueError(
-            f"[sweep]: expected trials = N, model = one of {', '.join(MODELS.names())}, optionally first = N"
+            f"[sweep]: found trials = {trials}, model = {model}, first = {first}{''.join(f', {name}' for name in head)}; expected "
+            f"trials = N of at least 1, model = one of {', '.join(MODELS.names())}, and optionally first = N"
         )
     if not vary or vary.keys() & fixed.keys():
         raise ValueError("[vary]: expected at least one option, none of them in [fixed]")

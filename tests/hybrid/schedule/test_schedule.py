@@ -46,8 +46,8 @@ def batches(count, examples=4):
         yield tick, Batch(np.full(examples, tick, np.int32), None, np.arange(examples, dtype=np.int32))
 
 
-def slots(delay, micro_batches, rows=4):
-    return [[Slot(rows, rows, {"x": 1}, Device()) for _ in range(micro_batches)] for _ in range(delay + 2)]
+def slots(ahead, micro_batches, rows=4):
+    return [[Slot(rows, rows, {"x": 1}, Device()) for _ in range(micro_batches)] for _ in range(ahead + 2)]
 
 
 def plan(work=lambda slot: None):
@@ -62,23 +62,23 @@ def recorders(log):
     return {name: Recorder(name, log) for name in ("dense", "sparse")} | {"feed": Device().inline("feed", 1)}
 
 
-def recorded(delay, micro_batches, count):
+def recorded(ahead, micro_batches, count):
     log = []
-    schedule = Schedule(plan(), slots(delay, micro_batches), recorders(log), Trace(), delay=delay)
+    schedule = Schedule(plan(), slots(ahead, micro_batches), recorders(log), Trace())
     ticks = [tick.number for tick in schedule.run(batches(count))]
     assert ticks == list(range(count))
     return log
 
 
-def test_without_delay_a_batch_is_finished_before_the_next_begins():
-    log = recorded(delay=0, micro_batches=1, count=3)
+def test_with_none_ahead_a_batch_is_finished_before_the_next_begins():
+    log = recorded(ahead=0, micro_batches=1, count=3)
     assert log == [f"{stage} {tick}.0" for tick in range(3) for stage in ("forward", "readout", "backward", "update")]
 
 
-@pytest.mark.parametrize("delay", [0, 2])
-def test_finished_ticks_are_counted_and_timed_but_the_first_which_may_compile(delay):
+@pytest.mark.parametrize("ahead", [0, 2])
+def test_finished_ticks_are_counted_and_timed_but_the_first_which_may_compile(ahead):
     trace, took = Trace(), []
-    schedule = Schedule(plan(), slots(delay, 1), recorders([]), trace, delay=delay)
+    schedule = Schedule(plan(), slots(ahead, 1), recorders([]), trace)
     for tick in schedule.run(batches(4)):
         took.append(schedule.seconds)
         counted = took[min(tick.number, 1) :]
@@ -86,14 +86,14 @@ def test_finished_ticks_are_counted_and_timed_but_the_first_which_may_compile(de
 
 
 def test_micro_batches_go_stage_by_stage_and_the_update_comes_once_after_all():
-    log = recorded(delay=0, micro_batches=2, count=1)
+    log = recorded(ahead=0, micro_batches=2, count=1)
     stages = ["forward", "forward", "readout", "readout", "backward", "backward", "update"]
     assert [entry.split()[0] for entry in log] == stages
     assert [entry[-1] for entry in log[:6]] == ["0", "1"] * 3
 
 
-def test_with_delay_one_batch_is_begun_ahead_and_never_two():
-    log = recorded(delay=1, micro_batches=1, count=4)
+def test_with_one_ahead_one_batch_is_begun_early_and_never_two():
+    log = recorded(ahead=1, micro_batches=1, count=4)
     for tick in range(3):
         assert log.index(f"forward {tick + 1}.0") < log.index(f"readout {tick}.0")
     for tick in range(2):
@@ -101,23 +101,23 @@ def test_with_delay_one_batch_is_begun_ahead_and_never_two():
 
 
 def test_a_batch_too_many_is_never_begun():
-    schedule = Schedule(plan(), slots(1, 1), recorders([]), Trace(), delay=1)
+    schedule = Schedule(plan(), slots(1, 1), recorders([]), Trace())
     schedule.begun.extend(schedule.slots[:2])  # as if one had been left unfinished
-    with pytest.raises(RuntimeError, match="3 batches in flight, delay allows 1"):
+    with pytest.raises(RuntimeError, match="3 batches in flight, expected at most 2"):
         next(schedule.run(batches(3)))
 
 
-@pytest.mark.parametrize("delay", [0, 1, 3])
-def test_after_a_batch_that_holds_none_is_begun_until_the_caller_has_had_it(delay):
+@pytest.mark.parametrize("ahead", [0, 1, 3])
+def test_after_a_batch_that_holds_none_is_begun_until_the_caller_has_had_it(ahead):
     log = []
-    schedule = Schedule(plan(), slots(delay, 1), recorders(log), Trace(), delay=delay)
+    schedule = Schedule(plan(), slots(ahead, 1), recorders(log), Trace())
     for tick in schedule.run(batches(9), lambda slots: slots[0].tick % 4 == 2):
         if tick.number % 4 == 2:
             assert not schedule.begun and log[-1] == f"update {tick.number}.0"
-        elif delay:
-            assert len(schedule.begun) <= delay
+        elif ahead:
+            assert len(schedule.begun) <= ahead
     assert [entry for entry in log if entry.startswith("update")] == [f"update {tick}.0" for tick in range(9)]
-    if delay:
+    if ahead:
         assert log.index("forward 1.0") < log.index("update 0.0")
 
 
@@ -156,22 +156,22 @@ def test_dense_and_sparse_stages_of_different_micro_batches_run_at_the_same_time
     assert trace.summary()["overlap"] > 0.3
 
 
-@pytest.mark.parametrize(("delay", "slow"), [(0, "feed"), (1, "caller"), (3, "feed")])
-def test_whoever_is_slow_holds_the_others_up_and_nothing_grows(delay, slow, threads):
+@pytest.mark.parametrize(("ahead", "slow"), [(0, "feed"), (1, "caller"), (3, "feed")])
+def test_whoever_is_slow_holds_the_others_up_and_nothing_grows(ahead, slow, threads):
     """The feed is never more than the slots ahead: the batches begun, the one being finished, the one being filled."""
     taken, finished = [], []
 
     def feed():
         for tick, batch in batches(12):
             taken.append(tick)
-            assert tick <= len(finished) + delay + 1
+            assert tick <= len(finished) + ahead + 1
             time.sleep(0.002 * (slow == "feed"))
             yield tick, batch
 
-    schedule = Schedule(plan(), slots(delay, 2), threads, Trace(), delay=delay)
+    schedule = Schedule(plan(), slots(ahead, 2), threads, Trace())
     for tick in schedule.run(feed()):
         finished.append(tick.number)
-        assert len(schedule.begun) <= delay
+        assert len(schedule.begun) <= ahead
         time.sleep(0.002 * (slow == "caller"))
     assert finished == list(range(12)) == taken
 
@@ -185,7 +185,7 @@ def test_a_tick_is_not_held_up_by_the_batch_that_is_being_filled(threads):
                 seen.append(given.wait(10))
             yield tick, batch
 
-    schedule = Schedule(plan(), slots(1, 1), threads, Trace(), delay=1)
+    schedule = Schedule(plan(), slots(1, 1), threads, Trace())
     next(schedule.run(feed()))
     given.set()
     schedule.wait()
@@ -208,7 +208,7 @@ def test_who_waits_for_all_waits_for_the_batch_that_is_being_filled_and_for_thos
         done.append(f"forward {slot.tick}")
 
     way = Plan([Stage("forward", "dense", forward)], [], [])
-    schedule = Schedule(way, slots(1, 1), threads, Trace(), delay=1)
+    schedule = Schedule(way, slots(1, 1), threads, Trace())
     next(schedule.run(feed()))  # of 0, while 1 is begun and 2 is being filled
     schedule.wait()
     assert {"forward 1", "filled 2"} <= set(done)
