@@ -6,6 +6,7 @@ name. `python -m bench pages docs/report/results.jsonl` rewrites them, and a tes
 
 import csv
 import html
+import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -245,6 +246,8 @@ def draw(figure: Figure, folder: Path) -> None:
         canvas = Canvas(figsize=SIZE, layout="constrained")
         axes = canvas.subplots()
         {"lines": _draw_lines, "bars": _bars, "timeline": _timeline}[figure.kind](axes, figure.points)
+        if figure.kind == "bars":
+            axes.yaxis.set_major_formatter(_plain)
         axes.set(xlabel=figure.x, ylabel=figure.y)
         for name in figure.log:
             getattr(axes, f"set_{name}scale")("log")
@@ -260,13 +263,15 @@ def draw(figure: Figure, folder: Path) -> None:
 
 
 def _ticks(axis: Any, values: Sequence[float]) -> None:
-    """Labels a logarithmic axis in plain numbers: at the values, if they are few, else the more densely, the shorter it is."""
+    """Labels a logarithmic axis in plain numbers: at the values, if they are few and apart, else the more densely, the shorter it is."""
     from matplotlib import ticker
 
     low, high = axis.get_view_interval()
     subs = (1,) if high > 1000 * low else (1, 2, 5) if high > 10 * low else range(1, 10)
-    axis.set_major_locator(ticker.FixedLocator(values) if 0 < len(values) <= 6 else ticker.LogLocator(subs=subs))
-    axis.set_major_formatter(ticker.FuncFormatter(_plain))
+    apart = all(right > left * (high / low) ** 0.1 for left, right in itertools.pairwise(values))
+    fixed = 0 < len(values) <= 6 and apart
+    axis.set_major_locator(ticker.FixedLocator(values) if fixed else ticker.LogLocator(subs=subs))
+    axis.set_major_formatter(_plain)
     axis.set_minor_formatter(ticker.NullFormatter())
 
 
