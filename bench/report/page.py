@@ -263,7 +263,7 @@ def draw(figure: Figure, folder: Path) -> None:
 
 
 def _ticks(axis: Any, values: Sequence[float]) -> None:
-    """Labels a logarithmic axis in plain numbers: at the values, if they are few and apart, else the more densely, the shorter it is."""
+    """Labels a logarithmic axis in plain numbers: at the values, if few and apart, else more densely if it is short."""
     from matplotlib import ticker
 
     low, high = axis.get_view_interval()
@@ -275,7 +275,7 @@ def _ticks(axis: Any, values: Sequence[float]) -> None:
     axis.set_minor_formatter(ticker.NullFormatter())
 
 
-def _plain(value: float, _: int) -> str:
+def _plain(value: float, _: float) -> str:
     if value < 1e6:
         return f"{value:,.6g}"
     return f"{value / 1e6:.3g} M" if value < 1e9 else f"{value / 1e9:.3g} G"

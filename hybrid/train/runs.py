@@ -305,7 +305,9 @@ def _whole(folder: Path, options: dict[str, Any]) -> dict[str, Any]:
 
 def _data_files(options: dict[str, Any]) -> str:
     """Returns the data files that the options of a run name, as text."""
-    named = (options.get(name) for name, field in Parts(options["kind"]).own.items() if field.metadata["group"] == "data")
+    named = (
+        options.get(name) for name, field in Parts(options["kind"]).own.items() if field.metadata["group"] == "data"
+    )
     return ", ".join(one for one in named if isinstance(one, str) and Path(one).exists())
 
 

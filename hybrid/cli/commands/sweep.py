@@ -103,9 +103,10 @@ def _read(path: Path) -> Sweep:
     head, fixed, vary = ({name.replace("-", "_"): value for name, value in table.items()} for table in tables)
     model, trials, first = head.pop("model", None), head.pop("trials", None), head.pop("first", 1)
     if head or model not in MODELS.names() or any(type(one) is not int or one < 1 for one in (trials, first)):
+        found = ", ".join([f"trials = {trials}", f"model = {model}", f"first = {first}", *head])
+        models = ", ".join(MODELS.names())
         raise ValueError(
-            f"[sweep]: found trials = {trials}, model = {model}, first = {first}{''.join(f', {name}' for name in head)}; expected "
-            f"trials = N of at least 1, model = one of {', '.join(MODELS.names())}, and optionally first = N"
+            f"[sweep]: found {found}; expected trials = N, optionally first = N, both above 0, model = one of {models}"
         )
     if not vary or vary.keys() & fixed.keys():
         raise ValueError("[vary]: expected at least one option, none of them in [fixed]")
