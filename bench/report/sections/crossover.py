@@ -219,7 +219,7 @@ def _first(trained: Curves) -> str:
     """Names the first contender to come within 5 % of the lowest perplexity, at each number of classes."""
     firsts = {count: " and ".join(_firsts(targets(some)[0], some)) for count, some in trained.items()}
     found = "; ".join(f"{who} at {count:,} classes" for count, who in firsts.items())
-    return f"The first to come within 5 % of the lowest perplexity is {found}." if found else ""
+    return f"In short trainings, the first to come within 5 % of the lowest perplexity is {found}." if found else ""
 
 
 def _reached(count: int, some: Sequence[Curve]) -> str:

@@ -167,11 +167,10 @@ def _reached(record: Record) -> list[tuple[float, float]]:
 
 
 def _large_summary(found: Sequence[Record]) -> str:
-    best = min(found, key=lambda one: _reached(one)[-1][1])
-    seconds, value = _reached(best)[-1]
-    classes = best["params"]["classes"]
-    after = f"after {seconds:g} CPU seconds"
-    return f"**{classes:,} classes** of WikiText-2: {after}, {best['who']} has the lowest perplexity, {value:,.0f}."
+    by_last = sorted(found, key=lambda one: _reached(one)[-1][1])
+    best, values = by_last[0], [f"{one['who']} {_reached(one)[-1][1]:,.0f}" for one in by_last]
+    after = f"after {_reached(best)[-1][0]:g} CPU seconds"
+    return f"**{best['params']['classes']:,} classes** of WikiText-2: perplexities {after} are {', '.join(values)}."
 
 
 def _large_figure(work: str, found: Sequence[Record]) -> Figure:

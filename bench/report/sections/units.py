@@ -39,10 +39,10 @@ def _abstract(size: int, plain: Sequence[Record]) -> str:
     rates = {one["who"]: one["value"] for one in case}
     if "ours" not in rates:
         return ""
-    text = f"Online, units of {size:,} parameters in all train {rates.pop('ours') / 1e9:.3g} G parameters/s"
+    text = f"Online, units of {size:,} parameters in all learn at {rates.pop('ours') / 1e9:.3g} G parameters/s"
     if rates:
         rival = max(rates, key=rates.__getitem__)
-        text += f", and {rates[rival] / 1e9:.3g} G by {rival}"
+        text += f", and at {rates[rival] / 1e9:.3g} G in {rival}"
     return f"{text}."
 
 
