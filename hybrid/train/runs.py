@@ -102,8 +102,8 @@ def resume(folder: str, explicit: dict[str, Any], *observers: Observer, ranks: S
             job = _prepared(options)
         if options.get("data") != job.data:
             raise ValueError(
-                f"{folder}: the data differ from those it was started with ({_data_files(options)}); restore them or start a "
-                "new run"
+                f"{folder}: the data differ from those it was started with{_data_files(options)}; restore them, or start a new "
+                "run"
             )
         _refuse_blind(job, options)
         ranks.once(lambda: under_way.enter_context(job.open()))
@@ -304,11 +304,11 @@ def _whole(folder: Path, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _data_files(options: dict[str, Any]) -> str:
-    """Returns the data files that the options of a run name, as text."""
-    named = (
-        options.get(name) for name, field in Parts(options["kind"]).own.items() if field.metadata["group"] == "data"
-    )
-    return ", ".join(one for one in named if isinstance(one, str) and Path(one).exists())
+    """Returns the data files that the options of a run name, in parentheses; an empty text if there are none."""
+    fields = Parts(options["kind"]).own.items()
+    named = (options.get(name) for name, field in fields if field.metadata["group"] == "data")
+    found = ", ".join(one for one in named if isinstance(one, str) and Path(one).exists())
+    return f" ({found})" if found else ""
 
 
 @contextlib.contextmanager

@@ -184,7 +184,7 @@ def test_a_run_whose_data_were_moved_or_changed_says_where_they_were_and_what_to
     text.write_text(text.read_text() + "\nnoun1 noun2 noun3")
     assert main(["train", "--resume", str(run), "--epochs", "4"]) == 2
     said = capsys.readouterr().err
-    assert f"{run}: the data differ from those it was started with ({text}); restore them or start a new run" in said
+    assert f"{run}: the data differ from those it was started with ({text}); restore them, or start a" in said
 
 
 def test_a_finished_run_that_lost_its_checkpoint_is_not_begun_anew(tmp_path, data, undrawn, capsys):
