@@ -1,8 +1,8 @@
-"""Full and sampled softmax against PyTorch's at their best, and the bound by products."""
+"""Full and sampled softmax against PyTorch's at their best."""
 
 import functools
 import math
-import time
+import timeit
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -117,7 +117,7 @@ WHOLE = 100_000  # maximum classes for which PyTorch holds all logits: 3 x 4 GB 
 MOST = 1.5e8  # maximum logits per chunk: more take longer, and gigabytes
 SPARSE = 1_000_000  # classes of the sampled softmax
 Rival = tuple[Step, Callable[[list[float]], None]]  # step, and check of its first losses
-BATCHES, SIDE = 4, 2048  # distinct batches; side of the square product that measures the bound
+BATCHES = 4  # distinct batches
 
 
 ONLY = ("full", "sampled", *map(str, (*CLASSES, HUGE)))
@@ -134,31 +134,10 @@ def run(arguments) -> None:
 
 
 def _table(task: "Task", kind: str, repeat: int) -> list[dict]:
-    """Measures and prints; for a full softmax also the share of the product peak that its 6 B V D operations reach."""
-    full = kind == "full"
-    peak = _peak(task.threads) if full else 0.0
-    rivals = task.rivals(kind)
-    records = measure(rivals, min(repeat, LEAST) if task.classes >= SPARSE and full else repeat)
+    """Measures and prints; few turns of the largest full softmaxes."""
+    records = measure(task.rivals(kind), min(repeat, LEAST) if task.classes >= SPARSE and kind == "full" else repeat)
     show(records)
-    for record in records if full else []:
-        record["product_share"] = 6 * task.batch * task.classes * WIDTH / record["seconds"] / peak
-        print(f"  {record['who']:<34} {record['product_share']:.0%} of {peak / 1e9:.0f} GFLOP/s")
     return records
-
-
-def _peak(threads: int) -> float:
-    """Returns operations per second of a large float32 product: PyTorch's, which is faster, or else NumPy's."""
-    a, b = np.random.default_rng(0).standard_normal((2, SIDE, SIDE), np.float32)
-    if torch := peer("torch"):
-        torch.set_num_threads(threads)
-        a, b = map(torch.from_numpy, (a, b))
-    return max(2 * SIDE**3 / _seconds(lambda: a @ b) for _ in range(5))
-
-
-def _seconds(call: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    call()
-    return time.perf_counter() - start
 
 
 class Task:
@@ -232,7 +211,7 @@ class Task:
                 loss = chunked(size)
                 step = full(self.batches, weights, self.rate, loss)
                 step(0)
-                seconds[size] = min(_seconds(functools.partial(step, 1)) for _ in range(2))
+                seconds[size] = min(timeit.repeat(functools.partial(step, 1), number=1, repeat=2))
         return min(seconds, key=lambda size: seconds[size])
 
     @functools.cached_property
