@@ -167,10 +167,12 @@ def _reached(record: Record) -> list[tuple[float, float]]:
 
 
 def _large_summary(found: Sequence[Record]) -> str:
-    by_last = sorted(found, key=lambda one: _reached(one)[-1][1])
-    best, values = by_last[0], [f"{one['who']} {_reached(one)[-1][1]:,.0f}" for one in by_last]
-    after = f"after {_reached(best)[-1][0]:g} CPU seconds"
-    return f"**{best['params']['classes']:,} classes** of WikiText-2: perplexities {after} are {', '.join(values)}."
+    last = sorted((perplexity, seconds, one["who"]) for one in found for seconds, perplexity in _reached(one)[-1:])
+    classes, values = (
+        found[0]["params"]["classes"],
+        ", ".join(f"{who} {perplexity:,.0f}" for perplexity, _, who in last),
+    )
+    return f"**{classes:,} classes** of WikiText-2: perplexities after {last[0][1]:g} CPU seconds are {values}."
 
 
 def _large_figure(work: str, found: Sequence[Record]) -> Figure:
