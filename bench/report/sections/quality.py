@@ -168,10 +168,8 @@ def _reached(record: Record) -> list[tuple[float, float]]:
 
 def _large_summary(found: Sequence[Record]) -> str:
     last = sorted((perplexity, seconds, one["who"]) for one in found for seconds, perplexity in _reached(one)[-1:])
-    classes, values = (
-        found[0]["params"]["classes"],
-        ", ".join(f"{who} {perplexity:,.0f}" for perplexity, _, who in last),
-    )
+    values = ", ".join(f"{who} {perplexity:,.0f}" for perplexity, _, who in last)
+    classes = found[0]["params"]["classes"]
     return f"**{classes:,} classes** of WikiText-2: perplexities after {last[0][1]:g} CPU seconds are {values}."
 
 
