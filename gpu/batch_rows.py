@@ -28,7 +28,7 @@ def move(learned: Any, misses: Array | Matrix, hidden: Array | Matrix, rate: flo
     if not misses.rows:
         return
     if learned.squares is None:
-        _add(learned.biases, misses, 1.0, -rate)
+        sum_columns(learned.biases, misses, 1.0, -rate)
         blas.gemm(learned.rows, misses, hidden, alpha=-rate, beta=1.0, a_transposed=True)
         return
     C, D = learned.rows.shape
@@ -45,14 +45,14 @@ def _visit(learned: Any, misses: Matrix, hidden: Array | Matrix, rate: float) ->
     grad = device.scratch("rows gradient", (R, D), np.float32)
     blas.gemm(grad, misses, hidden, a_transposed=True)
     bias_grad = None if learned.biases is None else device.scratch("biases gradient", R, np.float32)
-    _add(bias_grad, misses, 0.0, 1.0)
+    sum_columns(bias_grad, misses)
     arrays = learned.rows, learned.biases, learned.squares, learned.bias_squares, grad, bias_grad
     kernels.launch(__file__, "move", "PPPPPPfiii", -(-R // WARPS), 32 * WARPS, *arrays, rate, wide(learned), R, D)
 
 
-def _add(out: Array | None, misses: Matrix, kept: float, factor: float) -> None:
-    """out = kept out + factor times the sum of misses over the batch; does nothing if out is None."""
+def sum_columns(out: Array | None, matrix: Matrix, kept: float = 0, factor: float = 1) -> None:
+    """out = kept out + factor times the sum of the matrix's rows; does nothing if out is None."""
     if out is not None:
-        name, blocks = "sum_columns" if misses.size == 4 else "sum_columns_half", -(-misses.columns // 32)
-        sizes = misses.rows, misses.columns, misses.pitch
-        kernels.launch(__file__, name, "PPffiii", blocks, 256, out, misses.pointer, kept, factor, *sizes)
+        name, blocks = "sum_columns" if matrix.size == 4 else "sum_columns_half", -(-matrix.columns // 32)
+        sizes = matrix.rows, matrix.columns, matrix.pitch
+        kernels.launch(__file__, name, "PPffiii", blocks, 256, out, matrix.pointer, kept, factor, *sizes)

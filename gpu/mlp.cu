@@ -59,17 +59,3 @@ extern "C" __global__ void fall(float *out_grad, float *sums, const float *out, 
         if (sums) sums[(int64)blockIdx.x * o + i] = sum;
     }
 }
-
-// The gradient of the bias += the sums of all blocks of `fall`.
-//   work    a thread a column
-//   order   over the blocks in order
-//   bound   latency: a thread asks for 16 sums at a time
-extern "C" __global__ void collect(float *bias, const float *sums, int pieces, int o)
-{
-    const int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= o) return;
-    float total = 0;
-#pragma unroll 16
-    for (int piece = 0; piece < pieces; ++piece) total += sums[(int64)piece * o + i];
-    bias[i] += total;
-}

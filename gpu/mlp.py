@@ -5,9 +5,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from gpu import device
+from gpu import batch_rows, device
 from gpu.runtime import blas, kernels
 from gpu.runtime.array import Array
+from gpu.runtime.blas import Matrix
 from gpu.units import CODES as OF_UNITS
 
 CODES = OF_UNITS | {"linear": 5}  # as in mlp.cu
@@ -44,7 +45,7 @@ def backward(
     scalars = (CODES[layer.activation], key or 0, *_mask(layer, key), batch, width)
     kernels.launch(__file__, "fall", "PPPiqqffii", pieces, _columns(layer), out_grad, sums, out, *scalars)
     if layer.bias:
-        kernels.launch(__file__, "collect", "PPii", -(-width // THREADS), THREADS, bias_grad, work, pieces, width)
+        batch_rows.sum_columns(bias_grad, Matrix(work.pointer, pieces, width, width), kept=1)
     if x_grad is not None:
         blas.gemm(x_grad, out_grad, matrix)
     blas.gemm(matrix_grad, out_grad, x, beta=1, a_transposed=True)

@@ -19,7 +19,7 @@ THREADS, ROWS = 256, 8  # threads per block; rows that a warp gathers
 
 
 def gather(out: Array, table: Array, ids: Array) -> None:
-    """out[n] = table[ids[n]]; out (N, D), ids (N,)."""
+    """out[n] = table[ids[n]]; out (N, D), ids (N,); of numbers of 4 bytes, also integers."""
     N, D = out.shape
     kernels.launch(
         __file__, "gather", "PPPiii", _warps(-(-N // ROWS)), THREADS, out, table, ids, N, D, _aligned(out, table)

@@ -93,6 +93,14 @@ def step(
     On a device of precision "bf16" hidden vectors, rows and logits are rounded to bfloat16, and so is d loss / d logit. Sums,
     and the rows themselves, are float32.
     """
+    add_step(grad, loss, learned, work, hidden, target, weight, rate, kept=0)
+
+
+def add_step(
+    grad: Array, loss: Array, learned: Any, work: Work, hidden: Array, target: Array, weight: Array | None, rate: float,
+    kept: float = 1,
+) -> None:  # fmt: skip
+    """Does `step`, but adds d loss / d hidden to `kept` times grad."""
     size = 2 if device.current().device.precision == "bf16" else 4
     chunks, factor = _chunks(learned, len(hidden), size), _factor("hidden", hidden, size)
     rows = _measure_all(loss, work, factor, target, weight, chunks, -1)
@@ -101,7 +109,7 @@ def step(
         if not last:
             rows = chunk.compute(factor)
         _miss(work, chunk, target, weight)
-        blas.gemm(grad, chunk.logits, rows, beta=0 if last else 1)
+        blas.gemm(grad, chunk.logits, rows, beta=kept if last else 1)
         batch_rows.move(chunk.learned, chunk.logits, factor, rate)
 
 

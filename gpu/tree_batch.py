@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
-from gpu import device, sort
+from gpu import device, rows, sort
 from gpu.rule import wide
 from gpu.runtime import kernels
 from gpu.runtime.array import Array
@@ -76,18 +76,9 @@ def workspace(batch: int, width: int, depth: int, together: int, dtype: DTypeLik
     batch: 2 MB for 1024 rows of 128 numbers, paths of 30 nodes and groups of 64.
     """
     empty, slots, parts = device.current().device.empty, depth * groups(batch, together), 2 * depth * spans(batch)
-    return Work(
-        empty(batch, np.int32),
-        empty(batch, np.int32),
-        empty(batch, np.int32),
-        empty((depth, batch), np.int32),
-        empty((depth, batch), np.int32),
-        empty((depth, batch), dtype),
-        empty((slots, width), dtype),
-        empty(slots, dtype),
-        empty((parts, width), dtype),
-        empty(parts, dtype),
-    )
+    places = (empty(shape, np.int32) for shape in (batch, batch, batch, (depth, batch), (depth, batch)))
+    numbers = (empty(shape, dtype) for shape in ((depth, batch), (slots, width), slots, (parts, width), parts))
+    return Work(*places, *numbers)
 
 
 def spans(batch: int) -> int:
@@ -133,7 +124,7 @@ def _line_up(work: Work, seen: Array | None, tree: Plan, target: Array) -> Array
         block, given = LINED * (HOPS + 32), (work.place, work.order, *paths, tree.rank, target, *walk)
         kernels.launch(__file__, "line_up", "PPPPPPPPiii", -(-B // LINED), block, *given)
         return work.order
-    kernels.launch(__file__, "label", "PPPi", -(-B // 256), 256, work.keys, tree.rank, target, B)
+    rows.gather(work.keys[:B].reshape(B, 1), tree.rank.reshape(-1, 1), target)
     order = sort.by_id(work.keys[:B], len(tree.rank))[1]
     values = work.place, *paths, order, target, *walk
     kernels.launch(__file__, "climb", "PPPPPPPiii", -(-HOPS * B // 256), 256, *values)

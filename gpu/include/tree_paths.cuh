@@ -54,14 +54,6 @@ __device__ __forceinline__ void write_stretch(int *entries, int *seen, int up, c
     }
 }
 
-// keys[b] = rank[target[b]]: what examples are sorted by
-//   launch  grid: B / 256, block: 256
-extern "C" __global__ void label(int *keys, const int *rank, const int *target, int B)
-{
-    const int b = blockIdx.x * blockDim.x + threadIdx.x;
-    if (b < B) keys[b] = rank[target[b]];
-}
-
 // place[order[p]] = p, and the path of the example at each p
 //   work    HOPS threads an example
 //   launch  grid: HOPS B / 256, block: 256

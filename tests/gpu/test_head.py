@@ -1,7 +1,6 @@
 """The head of a readout on the device: the oracle that the CPU is held to."""
 
 import numpy as np
-import pytest
 
 from gpu import head
 from hybrid.contract import Learned
@@ -18,11 +17,3 @@ def test_a_step_is_the_float64_oracle(gpu):
     gpu.run(head.step, sums, loss, *given, None, 0.1)
     check_step((gpu.get(sums) - 1, gpu.get(loss), gpu.get(moved)), rows, hidden, slot[target])
     np.testing.assert_allclose(gpu.get(out), -gpu.get(loss), atol=1e-4)
-
-
-@pytest.mark.parametrize("count", [1, 255, 256, 257, 1023, 1024, 1025, 2500])
-def test_add(gpu, count):
-    out, part = np.random.default_rng(count).normal(size=(2, count)).astype(np.float32)
-    there = gpu.put(out)
-    gpu.run(head.add, there, gpu.put(part))
-    np.testing.assert_array_equal(gpu.get(there), out + part)

@@ -36,7 +36,7 @@ def test_a_batch_goes_back_in_64_to_256_pieces_of_16_rows(gpu, launched, batch, 
     case = Case(gpu, "plain", batch, 2, 3)
     case.forward()
     case.backward()
-    assert launched["fall"] == (pieces, 32) and launched["collect"] == (1, 256)
+    assert launched["fall"] == (pieces, 32) and launched["sum_columns"] == (1, 256)
 
 
 @pytest.mark.parametrize("kind", ["plain", "dropout without bias"])

@@ -28,7 +28,6 @@ def tools():
         ("rows.cu", {"gather": 8, "gather_mean": 8, "scatter": 32, "scatter_squared": 32}),
         ("sort.cu", {"rank": 4, "pass": 8}),
         ("batch_rows.cu", {"move": 8, "sum_columns": 8}),
-        ("head.cu", {"add": 8}),
         ("optimiser.cu", {"adam": 4}),
         # weights of four rows, velocities, and both inputs; without velocities a delta, too
         (
