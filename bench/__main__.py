@@ -37,7 +37,7 @@ def _names(text: str) -> list[str]:
 
 OWN: dict[str, tuple[str, dict[str, Any]]] = {  # options of some benchmarks alone: theirs, and how they are read
     "only": (
-        "all busy crossover gpu items language_board large neighbours softmax quality table7 words",
+        "all busy crossover gpu items language_board large neighbours quality table7 words",
         {"action": "append", "metavar": "WORK"}
         | {"help": "this work, problem, size, case, network, contender or section of the report; may be repeated"},
     ),

@@ -127,8 +127,7 @@ class Device:
 
     def empty(self, shape: Shape, dtype: DTypeLike) -> Array:
         """Returns an uninitialised array on the device; MemoryError, with the free memory, if it does not fit."""
-        array: Array = self.owner.call(self._empty, shape, dtype)
-        return array
+        return self.owner.call(self._empty, shape, dtype)
 
     def _empty(self, shape: Shape, dtype: DTypeLike) -> Array:
         import pycuda.driver as driver
@@ -142,8 +141,7 @@ class Device:
 
     def host_empty(self, shape: Shape, dtype: DTypeLike) -> NDArray[Any]:
         """Returns an uninitialised NumPy array in page-locked memory, for asynchronous copies by the device."""
-        array: NDArray[Any] = self.owner.call(self._host_empty, shape, dtype)
-        return array
+        return self.owner.call(self._host_empty, shape, dtype)
 
     def _host_empty(self, shape: Shape, dtype: DTypeLike) -> NDArray[Any]:
         import pycuda.driver as driver

@@ -19,8 +19,7 @@ DRAWS = 2**32  # range of the random integers of a dropout mask
 
 def workspace(widest: int, dtype: DTypeLike) -> Array:
     """Allocates scratch for `backward` of layers up to this width: sums over the pieces of a batch."""
-    sums: Array = device.current().device.empty(PIECES * widest, dtype)
-    return sums
+    return device.current().device.empty(PIECES * widest, dtype)
 
 
 def forward(out: Array, layer: Any, weights: Array, x: Array, key: int | None) -> None:

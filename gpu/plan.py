@@ -99,8 +99,7 @@ class Plan:
         parts = np.maximum(threads // 32 // (-(-pulled // 32) * groups), 1) * batch * pulled
         if batch == 1:  # in online.cuh each warp has its own sums and loss
             parts = np.maximum(parts, threads // 32 * (h + 1)) + 2 * BEHIND
-        bytes_: np.ndarray = FLOAT * (batch * (n + 2 * h + 2 * o) + np.maximum(parts.max(0), threads // 32) + 3)
-        return bytes_
+        return FLOAT * (batch * (n + 2 * h + 2 * o) + np.maximum(parts.max(0), threads // 32) + 3)
 
     def _sort(self, batch: int) -> list[Bin] | None:
         n, h, o = self.sizes
@@ -147,5 +146,4 @@ class Plan:
         second = h * (n + 1)
         rows_of_first = np.clip((room - o * (h + 1) - h) // n, 0, h)
         rows_of_second = np.clip((room - o) // h, 0, o)
-        held: np.ndarray = np.where(rows_of_first > 0, (h - rows_of_first) * n, second + (o - rows_of_second) * h)
-        return held
+        return np.where(rows_of_first > 0, (h - rows_of_first) * n, second + (o - rows_of_second) * h)

@@ -147,8 +147,7 @@ def _parameters(layout: Any) -> np.ndarray:
 def _places(layout: Any) -> np.ndarray:
     """Returns the offset of each part among the signals of its unit."""
     size = layout.part_size.astype(np.int64)
-    places: np.ndarray = np.cumsum(size) - size - np.repeat(layout.signal_at[:-1], np.diff(layout.part_at))
-    return places
+    return np.cumsum(size) - size - np.repeat(layout.signal_at[:-1], np.diff(layout.part_at))
 
 
 TICK = "PPPPPPPPPPPPiiiPPPPPPPPifffffiiqqq"

@@ -95,8 +95,7 @@ def auto() -> str:
 
 def why_no_gpu() -> str | None:
     """Returns the reason why no GPU is usable, or None if one is."""
-    reason: str | None = importlib.import_module("gpu.runtime.available").unavailable()
-    return reason
+    return importlib.import_module("gpu.runtime.available").unavailable()
 
 
 @functools.cache  # one context, one owner thread and one set of compiled kernels per device

@@ -70,8 +70,7 @@ class Counts(NamedTuple):
 
         def scores(users: np.ndarray) -> np.ndarray:
             counts = _recent(seen, users, self.decay, len(self.ties)) @ self.table
-            table: np.ndarray = counts.astype(np.float64) + self.ties  # float32 would round the ties away
-            return table
+            return counts.astype(np.float64) + self.ties  # float32 would round the ties away
 
         return scores
 
@@ -87,8 +86,7 @@ class Counts(NamedTuple):
             logits, counts = np.asarray(model(users)), np.asarray(self.scores(seen)(users))
             p = np.exp(logits - logits.max(axis=1, keepdims=True))
             p *= (1 - self.share) / p.sum(axis=1, keepdims=True)
-            mixture: np.ndarray = np.log(p + counts * (self.share / counts.sum(axis=1, keepdims=True)))
-            return mixture
+            return np.log(p + counts * (self.share / counts.sum(axis=1, keepdims=True)))
 
         return scores
 

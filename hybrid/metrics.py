@@ -67,8 +67,7 @@ def propensities(entries: Any, a: float = 0.55, b: float = 1.5) -> np.ndarray:
         raise ValueError(f"propensities: found {entries.shape[0]} training examples, expected at least 3")
     counts = np.bincount(entries.indices, minlength=entries.shape[1])
     c = (np.log(entries.shape[0]) - 1) * (b + 1) ** a
-    rarity: np.ndarray = 1 / (1 + c * (counts + b) ** -a)
-    return rarity
+    return 1 / (1 + c * (counts + b) ** -a)
 
 
 def propensity_precision(ids: np.ndarray, entries: Any, propensity: np.ndarray) -> float:

@@ -95,8 +95,7 @@ class Neighbours:
     @property
     def vectors(self) -> np.ndarray:
         """The rows (V, D) as passed."""
-        found: np.ndarray = self._live.vectors
-        return found
+        return self._live.vectors
 
     @property
     def choice(self) -> Any:
@@ -142,8 +141,7 @@ class Neighbours:
 
     def rebuild(self) -> Future[None]:
         """Builds in the background while the old index serves queries; the future completes when the new one is active."""
-        begun: Future[None] = self._live.rebuild(self._queries)
-        return begun
+        return self._live.rebuild(self._queries)
 
     def figures(self, hidden: np.ndarray, k: int = 10) -> Found:
         """Measures recall and speed of `query` on queries (B, D), compared with exact search."""

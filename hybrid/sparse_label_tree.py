@@ -211,8 +211,7 @@ class SparseLabelTree:
         each = np.empty((len(self._trees), *labels.shape), np.float32)
         for out, (tree, weights) in zip(each, self._trees, strict=True):
             sparse_label_tree.given(out, tree, weights, labels, *_arrays(x))
-        mean: np.ndarray = each[0] if len(each) == 1 else np.logaddexp.reduce(each) - np.float32(np.log(len(each)))
-        return mean
+        return each[0] if len(each) == 1 else np.logaddexp.reduce(each) - np.float32(np.log(len(each)))
 
     def _check(self, features: Any) -> "csr_array":
         return check.csr("features", features, (None, self.features), dtype=np.float32)

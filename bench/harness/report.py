@@ -43,17 +43,11 @@ def identity(record: Record) -> str:
 
 def tables(records: list[Record]) -> str:
     """Returns one Markdown table per work, with a row per figure of ours, and a column per peer with our ratio to it."""
-    figures = [
-        record for record in records if "value" in record or "quality" in record
-    ]  # others belong to separate reports
-    others = [record for record in figures if not quality.ours(record) and not table7.ours(record)]
-    works = dict.fromkeys(record["work"] for record in others)
-    found = []
-    for work in works:
-        its = [record for record in others if record["work"] == work]
-        found.append(_timed(work, its) if "value" in its[0] else _qualities(work, its))
-    nets, trained = table7.section(records), quality.section([record for record in records if quality.ours(record)])
-    found += ["\n".join([f"### {one.caption}", "", *lines_of(one)]) for one in (*nets.tables, *trained.tables)]
+    timed = [record for record in records if "value" in record and not table7.ours(record)]
+    works = dict.fromkeys(record["work"] for record in timed)
+    found = [_timed(work, [record for record in timed if record["work"] == work]) for work in works]
+    for one in (*table7.section(records).tables, *quality.section(records).tables):
+        found.append("\n".join([f"### {one.caption}", "", *lines_of(one)]))
     return "\n\n".join(found)
 
 
@@ -81,28 +75,6 @@ def rivals(ours: Record, records: list[Record]) -> dict[str, Record]:
 
 def _setting(record: Record) -> list:
     return [record["threads"], record["device"], record["env"].get("cpu")]
-
-
-def _qualities(work: str, records: list[Record]) -> str:
-    """Returns one row per untimed record: for each quality the mean over seeds, the lowest and the highest."""
-    params = list(dict.fromkeys(name for record in records for name in record["params"]))
-    names = list(dict.fromkeys(name for record in records for name in record["quality"]))
-    rows = [[*params, "who", "seeds", *names]]
-    for record in records:
-        rows.append(
-            [_plain(record["params"].get(name, "")) for name in params]
-            + [record["who"], str(max(map(len, record["quality"].values())))]
-        )
-        rows[-1] += [_mean(record["quality"].get(name, [])) for name in names]
-    sources = dict.fromkeys(f"{record.get('data', 'its own data')}, commit {record['commit']}" for record in records)
-    return "\n".join([f"### {work}", "", *drawn(rows), "", *(f"Learned from {source}." for source in sources)])
-
-
-def _mean(values: list[float]) -> str:
-    if not values:
-        return ""
-    mean = f"{statistics.mean(values):.3g}"
-    return mean if len(values) == 1 else f"{mean} ({min(values):.3g} to {max(values):.3g})"
 
 
 def _timed(work: str, records: list[Record]) -> str:

@@ -154,8 +154,7 @@ def load(name: str, arguments: Any) -> Problem | None:
             raise
         print(f"{name} is not measured: {missing}; pip install 'hybrid-engine[bench]'", flush=True)
         return None
-    problem: Problem | None = getattr(module, f"make_{name}")(arguments)
-    return problem
+    return getattr(module, f"make_{name}")(arguments)
 
 
 def planned(arguments, problem: Problem) -> Plan:

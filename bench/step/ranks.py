@@ -282,8 +282,7 @@ def timed(group: Group, once: Callable[[], Any], repeat: int) -> list[float]:
             once()
         samples[sample] = (time.perf_counter() - start) / turns[0]
     group.most(samples)
-    found: list[float] = samples.tolist()
-    return found
+    return samples.tolist()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Full and sampled softmax against PyTorch's at their best."""
+"""Steps of a full, a sampled and PyTorch's adaptive softmax, for other benchmarks."""
 
 import functools
 import math
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.harness.measure import LEAST, Work, append, measure, peer, show
+from bench.harness.measure import Work, peer
 from hybrid import SGD, SampledSoftmax
 from hybrid.readout import FullReadout, HeadReadout, SampledReadout
 
@@ -19,13 +19,12 @@ CUTOFFS, NARROWER = (2_000, 20_000, 200_000), 4  # cutoffs and div_value of the 
 
 
 class Batches:
-    """Hidden vectors, targets and shared negatives as tensors."""
+    """Hidden vectors and targets as tensors."""
 
-    def __init__(self, hidden: np.ndarray, targets: Iterable[np.ndarray], negatives: Iterable[np.ndarray]):
+    def __init__(self, hidden: np.ndarray, targets: Iterable[np.ndarray]):
         torch = peer("torch")
         self.hidden = [torch.from_numpy(batch.copy()).requires_grad_() for batch in hidden]
         self.targets = [torch.from_numpy(ids).long() for ids in targets]
-        self.negatives = [torch.from_numpy(ids).long() for ids in negatives]
 
 
 def full(batches: Batches, weights: Any, rate: float, loss: Callable[[Any, Any, Any], Any]) -> Step:
@@ -62,31 +61,6 @@ def chunked(size: int) -> Callable[[Any, Any, Any], Any]:
     return loss
 
 
-def sampled(batches: Batches, weights: Any, rate: float, lower: np.ndarray) -> Step:
-    """Returns a manual sampled softmax: rows are gathered, and their gradients scattered back; negatives are precomputed.
-
-    lower  (V,): the log of each class's expected frequency among the negatives, subtracted from its logit
-    """
-    torch = peer("torch")
-    lowered = torch.from_numpy(lower)
-
-    def step(b: int) -> float:
-        hidden, target, negatives = batches.hidden[b], batches.targets[b], batches.negatives[b]
-        hidden.grad = weights.grad = None
-        ids = torch.cat((target, negatives))
-        rows = weights.detach().index_select(0, ids).requires_grad_()
-        own, others = rows[: len(target)], rows[len(target) :]
-        score = (hidden * own).sum(1, keepdim=True) - lowered[target, None]
-        logits = (hidden @ others.T - lowered[negatives]).masked_fill(target[:, None] == negatives, -torch.inf)
-        found = (torch.cat((score, logits), 1).logsumexp(1) - score[:, 0]).sum()
-        found.backward()
-        with torch.no_grad():
-            weights.index_add_(0, ids, rows.grad, alpha=-rate)
-        return float(found.detach()) / len(hidden)
-
-    return step
-
-
 def adaptive(batches: Batches, classes: int, cutoffs: list[int], rate: float, div_value: float) -> Step:
     """Returns AdaptiveLogSoftmaxWithLoss; div_value: the factor by which each band's vectors are narrower."""
     torch = peer("torch")
@@ -112,49 +86,20 @@ def cutoffs(classes: int) -> list[int]:
 
 
 WIDTH, BATCH, RATE, NEGATIVES = 128, 1024, 1e-3, 1024
-CLASSES, HUGE, FEW = (10_000, 100_000, 1_000_000), 10_000_000, 256  # FEW: the batch of the HUGE ones
-WHOLE = 100_000  # maximum classes for which PyTorch holds all logits: 3 x 4 GB at a million
 MOST = 1.5e8  # maximum logits per chunk: more take longer, and gigabytes
-SPARSE = 1_000_000  # classes of the sampled softmax
 Rival = tuple[Step, Callable[[list[float]], None]]  # step, and check of its first losses
 BATCHES = 4  # distinct batches
 
 
-ONLY = ("full", "sampled", *map(str, (*CLASSES, HUGE)))
-
-
-def run(arguments) -> None:
-    """Prints one table per number of classes and kind; each rival is checked first, and takes its turns with ours."""
-    classes, sparse = ((2_000,), 5_000) if arguments.quick else (CLASSES, SPARSE)
-    tasks = [*((count, BATCH, "full") for count in classes), (sparse, BATCH, "sampled")]
-    for count, batch, kind in tasks if arguments.quick else [*tasks, (HUGE, FEW, "full")]:
-        if not arguments.only or kind in arguments.only or str(count) in arguments.only:
-            records = _table(Task(count, batch, arguments.threads), kind, arguments.repeat)
-            append(arguments.json, records)
-
-
-def _table(task: "Task", kind: str, repeat: int) -> list[dict]:
-    """Measures and prints; few turns of the largest full softmaxes."""
-    records = measure(task.rivals(kind), min(repeat, LEAST) if task.classes >= SPARSE and kind == "full" else repeat)
-    show(records)
-    return records
-
-
 class Task:
-    """Hidden vectors, Zipf-distributed targets, negatives; weights of all rivals start at 0 with learning rate `rate`."""
+    """Hidden vectors, Zipf-distributed targets; weights of all rivals start at 0 with learning rate `rate`."""
 
     def __init__(self, classes: int, batch: int, threads: int, width: int = WIDTH, rate: float = RATE):
         rng = np.random.default_rng(0)
         self.classes, self.batch, self.threads, self.width, self.rate = classes, batch, threads, width, rate
-        drawn = np.exp(rng.random((BATCHES, batch + NEGATIVES)) * math.log(classes + 1)) - 1
-        self.targets, self.negatives = np.split(drawn.astype(np.int32).clip(0, classes - 1), [batch], axis=1)
+        drawn = np.exp(rng.random((BATCHES, batch)) * math.log(classes + 1)) - 1
+        self.targets = drawn.astype(np.int32).clip(0, classes - 1)
         self.hidden = rng.standard_normal((BATCHES, batch, width), np.float32)
-
-    def rivals(self, kind: str) -> list[Work]:
-        """Returns ours and PyTorch's at one kind of softmax."""
-        made = self._full() if kind == "full" else self._sampled()
-        params = {"kind": kind, "classes": self.classes, "width": self.width, "batch": self.batch}
-        return [self.work("softmax.step", who, params, rival) for who, rival in made.items()]
 
     def work(self, name: str, who: str, params: dict, rival: Rival) -> Work:
         """Returns a work whose turn is one step, on the next batch."""
@@ -175,17 +120,6 @@ class Task:
         """Returns a step of one of our readouts."""
         grad = np.empty((self.batch, self.width), np.float32)
         return lambda b: float(np.mean(readout.step(grad, self.hidden[b], self.targets[b])))
-
-    def _full(self) -> dict[str, Rival]:
-        found = {"ours": self.full()}
-        torch = peer("torch")
-        if not torch or self.classes >= HUGE:  # its gradient would be as large as the weights, 5 GB
-            return found
-        best = self.best_chunk()
-        losses = {f"linear_cross_entropy, chunks of {best}": chunked(best)}
-        if self.classes <= WHOLE:
-            losses["cross_entropy"] = cross_entropy
-        return found | {f"torch {torch.__version__} {name}": self.torch(loss) for name, loss in losses.items()}
 
     def full(self) -> Rival:
         """Returns our full softmax."""
@@ -216,7 +150,7 @@ class Task:
 
     @functools.cached_property
     def batches(self) -> Batches:
-        return Batches(self.hidden, self.targets, self.negatives)
+        return Batches(self.hidden, self.targets)
 
     def _check_full(self, weights: np.ndarray, losses: list[float]) -> None:
         """Checks a step from 0, with all probabilities 1 / V, against float64 by hand, for the rows of some targets."""
@@ -225,18 +159,6 @@ class Task:
         gradient = hidden.sum(0) / self.classes - np.array([hidden[self.targets[0] == one].sum(0) for one in some])
         expected = -self.rate * gradient
         np.testing.assert_allclose(weights[some], expected, rtol=1e-3, atol=1e-3 * self.rate)
-
-    def _sampled(self) -> dict[str, Rival]:
-        found = {"ours": self.sampled()}
-        if torch := peer("torch"):
-            torch.set_num_threads(self.threads)
-            ids = np.arange(1, self.classes + 1)
-            expected = NEGATIVES * np.log1p(1 / ids) / math.log(self.classes + 1)
-            weights = torch.zeros(self.classes, self.width, requires_grad=True)
-            lower = np.log(expected).astype(np.float32)
-            step = sampled(self.batches, weights, self.rate, lower)
-            found[f"torch {torch.__version__} by hand"] = self.learns(step)
-        return found
 
     def sampled(self) -> Rival:
         """Returns our sampled softmax."""

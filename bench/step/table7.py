@@ -569,8 +569,7 @@ def _gpu() -> str | None:
     if unavailable() is None:
         import pycuda.driver
 
-        name: str = pycuda.driver.Device(0).name()
-        return name
+        return pycuda.driver.Device(0).name()
     torch = peer("torch")
     return torch.cuda.get_device_name(0) if torch and torch.cuda.is_available() else None
 

@@ -121,7 +121,7 @@ def torch_adaptive(task: Task) -> Work:
     torch.set_num_threads(task.threads)
     targets = task.targets[:TRUNKS]
     learn = softmax.adaptive(
-        softmax.Batches(task.hidden, targets, ()), task.classes, softmax.cutoffs(task.classes), RATE, softmax.NARROWER
+        softmax.Batches(task.hidden, targets), task.classes, softmax.cutoffs(task.classes), RATE, softmax.NARROWER
     )
     turn, losses = itertools.cycle(range(TRUNKS)), list[float]()
 

@@ -248,8 +248,7 @@ class Torch:
                     part.add_(speed)
 
         chosen = wrap(step) if wrap else step
-        taken: Callable[[], Any] = torch.no_grad()(lambda: chosen(self.x, self.target, self.parts, self.speeds))
-        return taken
+        return torch.no_grad()(lambda: chosen(self.x, self.target, self.parts, self.speeds))
 
     def _by_autograd(self, torch: Any) -> Callable[[], Any]:
         first, first_bias, second, second_bias = (part.requires_grad_() for part in self.parts)

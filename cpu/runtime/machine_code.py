@@ -67,8 +67,7 @@ class Library(codegen.JITCodeLibrary):
 
     def serialize_using_object_code(self) -> tuple[Any, ...]:
         """Returns the form for the cache."""
-        kept: tuple[Any, ...] = super().serialize_using_object_code() if self._made else self.serialize_using_bitcode()
-        return kept
+        return super().serialize_using_object_code() if self._made else self.serialize_using_bitcode()
 
 
 def on_demand() -> None:

@@ -47,8 +47,7 @@ def shared(items: int) -> contextlib.AbstractContextManager[None]:
     """A context that splits a parallel loop over `items` into PARTS parts per thread, so that threads steal work.
     For loops whose results do not depend on the partition."""
     chunk = max(1, items // (PARTS * numba.get_num_threads()))
-    context: contextlib.AbstractContextManager[None] = numba.parallel_chunksize(chunk)
-    return context
+    return numba.parallel_chunksize(chunk)
 
 
 def enters_together() -> bool:

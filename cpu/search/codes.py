@@ -156,8 +156,7 @@ def shares(table: Codes, hidden: Array, truth: Array) -> Array:
     worst = np.einsum("bd,bd->b", hidden, table.weights[truth[:, -1]], dtype=np.float64) + table.bias[truth[:, -1]]
     known = np.take_along_axis(hidden @ table.centres.T, centres, 1) + bias[centres] + lengths * off[centres]
     room = np.maximum(lengths * radius[centres], np.finfo(np.float32).tiny)
-    least: Array = np.clip((worst[:, None] - known) / room, 0, 1)
-    return least
+    return np.clip((worst[:, None] - known) / room, 0, 1)
 
 
 def _numbers(hidden: Array, table: Codes) -> tuple[Array, Array, Array]:

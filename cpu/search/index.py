@@ -139,8 +139,7 @@ def queries(vectors: Array, seed: int, many: int = QUERIES + HELD) -> Array:
     rng = np.random.default_rng(seed)
     rows = vectors[rng.integers(0, len(vectors), many)]
     spread = np.sqrt(np.mean(rows**2, axis=1, keepdims=True))
-    noised: Array = (rows + NOISE * spread * rng.standard_normal(rows.shape)).astype(vectors.dtype)
-    return noised
+    return (rows + NOISE * spread * rng.standard_normal(rows.shape)).astype(vectors.dtype)
 
 
 class Trial:

@@ -30,8 +30,7 @@ class Tree(NamedTuple):
 
     def ranks(self) -> np.ndarray:
         """Returns the number of leaves to the left of each, (V,) int32."""
-        rank: np.ndarray = _ranks(self.leaf_up, self.node_up)
-        return rank
+        return _ranks(self.leaf_up, self.node_up)
 
 
 def huffman(counts: ArrayLike) -> Tree:

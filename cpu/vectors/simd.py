@@ -190,8 +190,7 @@ def _lane_by_lane(name: str, meaning: str) -> Callable[..., Typed]:
         return a(a, b), lambda context, builder, signature, arguments: getattr(builder, name)(*arguments)
 
     both.__doc__ = meaning
-    made: Callable[..., Typed] = intrinsic(both)
-    return made
+    return intrinsic(both)
 
 
 add = _lane_by_lane("fadd", "a + b in every lane.")

@@ -36,8 +36,7 @@ def devices() -> int:
     """Returns the number of devices that the driver reports, if `unavailable` returns None."""
     import pycuda.driver as driver
 
-    found: int = driver.Device.count()
-    return found
+    return driver.Device.count()
 
 
 def _no_pycuda(error: ImportError, cuda: ctypes.CDLL) -> str:

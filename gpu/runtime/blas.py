@@ -146,8 +146,7 @@ class Handle:
 def _handle(where: device.Device) -> Handle:
     if "cublas" not in where.libraries:
         where.libraries["cublas"] = Handle(where)
-    handle: Handle = where.libraries["cublas"]
-    return handle
+    return where.libraries["cublas"]
 
 
 def create() -> tuple[Any, Any]:

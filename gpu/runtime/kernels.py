@@ -56,8 +56,7 @@ def _function(where: device.Device, launcher: str, name: str, kinds: str) -> _Fu
     key = f"{launcher}:{name}"
     if key not in where.modules:
         where.modules[key] = _Function(_module(where, launcher).get_function(name), kinds)
-    function: _Function = where.modules[key]
-    return function
+    return where.modules[key]
 
 
 def _module(where: device.Device, launcher: str) -> Any:

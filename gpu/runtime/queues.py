@@ -179,8 +179,7 @@ def current() -> Queue:
     """Returns the queue whose work is running; RuntimeError outside the work of a queue."""
     if here.queue is None:
         raise RuntimeError("gpu: kernels are launched by the work of a queue, see Queue.run in hybrid/contract.py")
-    queue: Queue = here.queue
-    return queue
+    return here.queue
 
 
 def copy(target: Any, source: Any) -> None:

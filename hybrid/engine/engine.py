@@ -210,8 +210,7 @@ class Engine(Runner[Tick]):
         """
         with self._runs.alone:
             hidden = self.hidden(ids, bag_at, values=values, x=x, rows=rows)
-            classes: tuple[np.ndarray, np.ndarray] = self.inline.run(self.readout.best, hidden, k, exclude).wait()
-            return classes
+            return self.inline.run(self.readout.best, hidden, k, exclude).wait()
 
     def scores(
         self, ids: Any = None, bag_at: Any = None, *, values: Any = None, x: Any = None, rows: Any = None
@@ -219,8 +218,7 @@ class Engine(Runner[Tick]):
         """Returns the log-probabilities of all classes per example, (B, V) float32: 4 B V bytes; see Readout.scores."""
         with self._runs.alone:
             hidden = self.hidden(ids, bag_at, values=values, x=x, rows=rows)
-            scores: np.ndarray = self.inline.run(self.readout.scores, hidden).wait()
-            return scores
+            return self.inline.run(self.readout.scores, hidden).wait()
 
     def evaluate(self, feed: Feed, *, drawn: bool = False) -> float:
         """Returns the mean loss in nats over the feed's first epoch, weighted by example weights; its exp is the perplexity.
@@ -302,10 +300,24 @@ class Engine(Runner[Tick]):
 
         Raises ValueError if a step failed midway; for other errors see hybrid/storage/checkpoint.py.
         """
+        from ..storage import checkpoint
+
         self._check_whole()
         with self._runs.alone:
             self.settle()
-            _save(self, folder, facts or {})
+            more: dict[str, Any] = {"tied": True} if self.tied else {}
+            more |= {"update": self.update} if self.route.online else {}
+            settings: dict[str, Any] = {"micro_batches": self.micro_batches}
+            settings |= {"schedule": self.schedule.name, "warmup": self.schedule.warmup}
+            own = {
+                "embedding": self.embedding.describe(),
+                "trunk": self.trunk.describe() if self.trunk else None,
+                "readout": self.readout.describe() | {"state": self.readout.state()},
+                "settings": settings | more,
+                "tick": self.tick,
+            }
+            arrays = self.parameters()
+            self.route.write(lambda: checkpoint.save(folder, arrays, {"engine": own, "facts": facts or {}}))
 
     @classmethod
     def load(
@@ -329,8 +341,34 @@ class Engine(Runner[Tick]):
 
         Raises ValueError or OSError for a checkpoint that is missing, truncated, altered or of another format.
         """
-        machine = {"device": device, "threads": threads, "overlap": overlap, "route": route}
-        return _load(cls, folder, trunk, rows_device, readout_device, machine)
+        from ..storage import checkpoint
+
+        manifest, held = checkpoint.read_facts(folder), checkpoint.numbers(folder)
+        with checkpoint.rebuilding(folder):
+            own = manifest["engine"]
+            output = {name: value for name, value in own["readout"].items() if name != "state"}
+            settings = own["settings"]
+            parts = {name: settings[name] for name in ("micro_batches", "update") if name in settings}
+            _check_size(folder, own, output, held)
+            engine = cls(
+                _source(own["embedding"], rows_device),
+                _trunk(own["trunk"], trunk),
+                readouts.rebuild(output, backend.choose(readout_device)),
+                device=device,
+                threads=threads,
+                pipeline=Pipeline(**parts, overlap=overlap, route=route),
+                schedule=RateSchedule(settings["schedule"], settings["warmup"]),
+                tied=settings.get("tied", False),
+            )
+            if trunk is not None:
+                trunk.expect(own["trunk"])  # type: ignore[attr-defined]  # those have it that are given, see `_trunk`
+            engine.route.read(lambda: checkpoint.load_into(folder, engine.parameters()))
+            engine.embedding.send()
+            if engine.trunk:
+                engine.trunk.send()
+            engine.readout.restore(own["readout"]["state"])
+            engine.tick = check.whole("tick", own["tick"], 0)
+            return engine, manifest["facts"]
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copies the engine with its parts and position; ValueError if a step failed midway."""
@@ -484,8 +522,7 @@ def _losses(
 ) -> np.ndarray:
     """Returns the loss of each example, the mean of -log p over its targets; drawn: that of a step."""
     if drawn:
-        losses: np.ndarray = readout.losses(hidden, target)
-        return losses
+        return readout.losses(hidden, target)
     if target_at is None:
         log_prob: np.ndarray = readout.log_prob(hidden, target)
         return -log_prob
@@ -500,64 +537,6 @@ def _learned(name: str) -> bool:
     if name.startswith("trunk.module."):  # names of PyTorch modules are chosen by the user
         return True
     return not name.startswith(("trunk.buffer.", "trunk.optimiser.")) and not name.endswith(STATE)
-
-
-def _save(engine: Engine, folder: str | Path, facts: dict[str, Any]) -> None:
-    """Writes a checkpoint, see Engine.save."""
-    from ..storage import checkpoint
-
-    more: dict[str, Any] = {"tied": True} if engine.tied else {}
-    more |= {"update": engine.update} if engine.route.online else {}
-    settings: dict[str, Any] = {"micro_batches": engine.micro_batches}
-    settings |= {"schedule": engine.schedule.name, "warmup": engine.schedule.warmup}
-    own = {
-        "embedding": engine.embedding.describe(),
-        "trunk": engine.trunk.describe() if engine.trunk else None,
-        "readout": engine.readout.describe() | {"state": engine.readout.state()},
-        "settings": settings | more,
-        "tick": engine.tick,
-    }
-    arrays = engine.parameters()
-    engine.route.write(lambda: checkpoint.save(folder, arrays, {"engine": own, "facts": facts}))
-
-
-def _load(
-    cls: type[Engine],
-    folder: str | Path,
-    given: TrunkProtocol | None,
-    rows_device: str,
-    readout_device: str,
-    machine: dict[str, Any],
-) -> tuple[Engine, dict[str, Any]]:
-    """Loads a checkpoint, see Engine.load; machine: the arguments of Engine and Pipeline that a checkpoint does not keep."""
-    from ..storage import checkpoint
-
-    manifest, held = checkpoint.read_facts(folder), checkpoint.numbers(folder)
-    with checkpoint.rebuilding(folder):
-        own = manifest["engine"]
-        output = {name: value for name, value in own["readout"].items() if name != "state"}
-        settings = own["settings"]
-        parts = {name: settings[name] for name in ("micro_batches", "update") if name in settings}
-        _check_size(folder, own, output, held)
-        engine = cls(
-            _source(own["embedding"], rows_device),
-            _trunk(own["trunk"], given),
-            readouts.rebuild(output, backend.choose(readout_device)),
-            device=machine["device"],
-            threads=machine["threads"],
-            pipeline=Pipeline(**parts, overlap=machine["overlap"], route=machine["route"]),
-            schedule=RateSchedule(settings["schedule"], settings["warmup"]),
-            tied=settings.get("tied", False),
-        )
-        if given is not None:
-            given.expect(own["trunk"])  # type: ignore[attr-defined]  # those have it that are given, see `_trunk`
-        engine.route.read(lambda: checkpoint.load_into(folder, engine.parameters()))
-        engine.embedding.send()
-        if engine.trunk:
-            engine.trunk.send()
-        engine.readout.restore(own["readout"]["state"])
-        engine.tick = check.whole("tick", own["tick"], 0)
-        return engine, manifest["facts"]
 
 
 def _source(facts: dict[str, Any], device: str) -> Embedding | Inputs:

@@ -202,8 +202,7 @@ def _times(name: str, values: np.ndarray, before: int) -> list[Moment]:
     bad |= values >= 2**63 if values.dtype.kind == "u" else False
     if bad.any():
         raise ValueError(f"{name}[{before + bad.argmax()}]: found {values[bad.argmax()]}, expected a time")
-    times: list[Moment] = (values.view(np.int64) if values.dtype.kind == "M" else values).tolist()
-    return times
+    return (values.view(np.int64) if values.dtype.kind == "M" else values).tolist()
 
 
 def _weights(name: str, values: np.ndarray, before: int) -> list[float]:
@@ -213,8 +212,7 @@ def _weights(name: str, values: np.ndarray, before: int) -> list[float]:
     if bad.any():
         n = int(bad.argmax())
         raise ValueError(f"{name}[{before + n}]: found {values[n]}, expected a number of at least 0, finite in float32")
-    weights: list[float] = values.tolist()
-    return weights
+    return values.tolist()
 
 
 class _Columns(NamedTuple):

@@ -165,8 +165,7 @@ def turned(rows: np.ndarray, towards: np.ndarray) -> np.ndarray:
     """Returns drawn rows (V, D) rotated towards vectors (V, D), with their lengths kept; a zero vector changes nothing."""
     length = np.linalg.norm(rows, axis=1, keepdims=True)
     mixed = _unit(towards) + DRAWN * _unit(rows)
-    made: np.ndarray = (length * _unit(mixed)).astype(rows.dtype)
-    return made
+    return (length * _unit(mixed)).astype(rows.dtype)
 
 
 def _unit(rows: np.ndarray) -> np.ndarray:

@@ -190,8 +190,7 @@ class SharedPipeline(Pipeline):
 
 def _in_rows(rows: int, width: int, places: np.ndarray) -> np.ndarray:
     """Returns flat indices of these positions in each row of an array (rows, width)."""
-    flat: np.ndarray = (np.arange(rows)[:, None] * width + places).ravel()
-    return flat
+    return (np.arange(rows)[:, None] * width + places).ravel()
 
 
 class Joined:

@@ -100,8 +100,7 @@ class Heads:
         return target.astype(self.dtype)
 
     def _squeezed(self, mask: np.ndarray) -> np.ndarray:
-        targets: np.ndarray = self._span * mask + self._low
-        return targets
+        return self._span * mask + self._low
 
 
 def layout_of(wiring: Wiring, config: Config) -> tuple[UnitLayout, list[np.ndarray]]:

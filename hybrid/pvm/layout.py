@@ -151,8 +151,7 @@ def taken(layout: TapeLayout, units: np.ndarray) -> TapeLayout:
 def weights_at(layout: TapeLayout) -> np.ndarray:
     """Returns the weight offsets of the units and their total, (U + 1,)."""
     ends = _offsets(layout.rows.astype(np.int64) * (layout.columns + 1))
-    at: np.ndarray = ends[layout.layer_at]
-    return at
+    return ends[layout.layer_at]
 
 
 def runs(start: np.ndarray, sizes: np.ndarray) -> np.ndarray:

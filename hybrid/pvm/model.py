@@ -257,8 +257,7 @@ class PVM(Runner[StepResult]):
 
     def _slot_of(self, tick: Tick) -> FrameSlot:
         assert self._schedule
-        slot: FrameSlot = next(slot for (slot,) in self._schedule.slots if slot.tick == tick.number)
-        return slot
+        return next(slot for (slot,) in self._schedule.slots if slot.tick == tick.number)
 
     def _finish(self, slot: FrameSlot) -> None:
         """Completes a tick; raises if the model has diverged."""

@@ -175,8 +175,7 @@ def rebuild(facts: dict[str, Any], backend: Any = None) -> Readout:
     Raises ValueError for an invalid description, and for a readout that the backend does not support.
     """
     module, facts = _loaded(facts)
-    made: Readout = module.rebuild(**facts, backend=backend)
-    return made
+    return module.rebuild(**facts, backend=backend)
 
 
 def least(facts: dict[str, Any]) -> int:

@@ -303,8 +303,7 @@ class Base:
     @property
     def biases(self) -> np.ndarray | None:
         """The biases (R,) of the rows, on the host; None without biases."""
-        biases: np.ndarray | None = self._host.biases
-        return biases
+        return self._host.biases
 
     @property
     def _step_rate(self) -> float:

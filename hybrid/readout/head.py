@@ -262,17 +262,9 @@ def make(counts: Any, width: int, options: Mapping[str, Any], *, trunk: bool, **
 
 def rebuild(classes: int, head: int, clusters: int, seed: int = 0, **facts: Any) -> HeadReadout:
     """Returns the readout from describe(): with any slots of these sizes, until those of a checkpoint are restored."""
-    _check_tails(facts.pop("tails", "softmax"), facts.pop("tail_scale", 1))
     return HeadReadout(classes, parts=HeadParts(head, clusters, seed=seed), **described(facts))
 
 
-def least(classes: int, width: int, head: int, clusters: int, tails: str = "softmax", **facts: Any) -> int:
+def least(classes: int, width: int, head: int, clusters: int, **facts: Any) -> int:
     """Returns the minimum number of values in a checkpoint."""
-    _check_tails(tails, facts.get("tail_scale", 1))
     return sparse.numbers(clusters + classes, width, **facts)
-
-
-def _check_tails(tails: str, scale: float) -> None:
-    """Raises ValueError for an old checkpoint whose clusters have trees, or a rate of their own."""
-    if (tails, scale) != ("softmax", 1):
-        raise ValueError(f'tails: found "{tails}" at {scale} times the rate, expected "softmax" at 1; train it again')

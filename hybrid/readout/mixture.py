@@ -128,8 +128,7 @@ class MixtureReadout(Base):
         """Returns responsibilities (K, B) float32 from the readouts' log-probabilities (K, B); writes the mixture's loss."""
         mean = self._mixed(log_probs)
         np.negative(mean, out=loss, casting="same_kind")
-        duty: np.ndarray = (self.shares[:, None] * np.exp(log_probs - mean)).astype(np.float32)
-        return duty
+        return (self.shares[:, None] * np.exp(log_probs - mean)).astype(np.float32)
 
     def _share(self, duty: np.ndarray, rows: int) -> None:
         """Moves the mixture weights by `pace` towards the responsibilities, which are averaged with the example weights."""

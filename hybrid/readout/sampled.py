@@ -98,8 +98,7 @@ def loss_named(name: str, draws: str | None = None, **settings: Any) -> Loss:
         settings["draws"] = draws
     elif draws not in (None, "uniform"):
         raise ValueError(f"draws: found {draws!r}, expected 'uniform', which gbce is calibrated for; leave it out")
-    made: Loss = kind(**settings)
-    return made
+    return kind(**settings)
 
 
 class SampledReadout(FullReadout):

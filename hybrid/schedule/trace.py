@@ -96,7 +96,9 @@ class Trace:
 
 def line(facts: dict[str, Any]) -> str:
     """Returns a summary as one printed line, in milliseconds per step."""
-    ticks = max(facts["ticks"], 1)
+    if not facts["ticks"]:
+        return "no step was timed"
+    ticks = facts["ticks"]
     stages = ", ".join(f"{name} {1e3 * seconds / ticks:.2f}" for name, seconds in facts["stages"].items())
     return (
         f"{stages} ms per step; wall {1e3 * facts['wall'] / ticks:.2f}; "

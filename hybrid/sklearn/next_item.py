@@ -111,8 +111,7 @@ class NextItem(BaseEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         """Returns the most likely next item after each history that is not in it, (n,)."""
-        items: np.ndarray = self.recommend(X, 1)[0][:, 0]
-        return items
+        return self.recommend(X, 1)[0][:, 0]
 
     def score(self, X: Any, y: Any = None) -> float:
         """Returns recall@10: the fraction of next items among ten recommended, of items that are new to their history.
@@ -174,8 +173,7 @@ class NextItem(BaseEstimator):
     def _named(self, ids: np.ndarray) -> np.ndarray:
         """Returns the items of ids; for -1 itself, or None among names."""
         if self.items_.dtype.kind in "iu":
-            numbers: np.ndarray = np.where(ids < 0, -1, self.items_[ids])
-            return numbers
+            return np.where(ids < 0, -1, self.items_[ids])
         names: np.ndarray = self.items_.astype(object)[ids]
         names[ids < 0] = None
         return names

@@ -95,8 +95,7 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
         """Returns the most likely class of each example, (n,); a tree does not compute all probabilities for it."""
         check_is_fitted(self)
         places = self._answers(X, 1, lambda **question: self.engine_.best(k=1, **question)[0][:, 0])
-        labels: np.ndarray = self.classes_[places]
-        return labels
+        return self.classes_[places]
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Returns the log-probabilities of all classes, (n, V) float32."""

@@ -358,8 +358,7 @@ class SampledLoss(MadeLoss):
 def _ends(*tensors: Any) -> list[float]:
     """Returns the least and the greatest number of each tensor, NaN if it has one, 0 if it is empty; one copy from a GPU."""
     ends = [end.double() for one in tensors for end in (torch.aminmax(one) if one.numel() else one.new_zeros(2))]
-    found: list[float] = torch.stack(ends).tolist()
-    return found
+    return torch.stack(ends).tolist()
 
 
 def _check_classes(value: Any, classes: int, ignored: int) -> None:

@@ -100,8 +100,7 @@ class Job(abc.ABC):
 
     def ticks(self, model: Any) -> Iterator[Any]:
         """Yields the remaining steps, each when it is finished."""
-        ticks: Iterator[Any] = model.run(self.feed)
-        return ticks
+        return model.run(self.feed)
 
     def busy(self, model: Any) -> bool:
         """True if later steps are in flight, so that the model cannot be saved now."""
@@ -115,8 +114,7 @@ class Job(abc.ABC):
         if tick.examples:
             before = facts["loss"]
             facts["loss"] = tick.loss if before is None else before + (tick.loss - before) / 50
-        examples: int = tick.examples
-        return examples
+        return tick.examples
 
     def amend(self, model: Any) -> None:  # noqa: B027
         """Changes the model between two steps, before evaluation or saving, depending only on the model's state.
@@ -148,8 +146,7 @@ class Job(abc.ABC):
     def report(self, model: Any, facts: dict[str, Any], rate: float) -> dict[str, Any]:
         """Returns the run's figures, JSON-able: by default the last point, the speed, memory, the curve."""
         speed = {"examples_per_second": rate, "peak_memory_bytes": machine.peak_memory()}
-        figures: dict[str, Any] = facts["curve"][-1] | speed | {"curve": facts["curve"]}
-        return figures
+        return facts["curve"][-1] | speed | {"curve": facts["curve"]}
 
     def final(self, model: Any) -> dict[str, Any]:
         """Returns test figures of the trained model, only for the report: no choice depends on them."""

@@ -266,8 +266,7 @@ def tensorboard() -> ModuleType:
         import tensorboardX
     except ImportError as error:
         raise ValueError(f'--tensorboard: {error}: pip install "hybrid-engine[tensorboard]"') from None
-    module: ModuleType = tensorboardX
-    return module
+    return tensorboardX
 
 
 class TensorBoard:

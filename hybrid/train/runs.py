@@ -215,8 +215,7 @@ def text(report: dict[str, Any]) -> str:
     """
     model = MODELS.load(report["model"]) if report.get("model") in MODELS.names() else None
     if model and hasattr(model, "text"):
-        lines: str = model.text(report)
-        return lines
+        return model.text(report)
     shown = {name.replace("_", " "): value for name, value in report.items() if isinstance(value, str | int | float)}
     shown |= {"stages": trace.line(report["stages"])} if report.get("stages") else {}
     width = max(map(len, shown), default=0)
@@ -246,8 +245,7 @@ def _prepared(options: dict[str, Any]) -> Job:
     if options["tensorboard"]:
         tensorboard()
     announce(options)
-    job: Job = MODELS.load(options["kind"]).prepare(options)
-    return job
+    return MODELS.load(options["kind"]).prepare(options)
 
 
 def _refuse_blind(job: Job, options: dict[str, Any]) -> None:

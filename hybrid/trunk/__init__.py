@@ -93,21 +93,18 @@ class TrunkProtocol(Protocol):
 
 def make(kind: str, inputs: int, outputs: int, options: Mapping[str, Any], *, seed: int) -> TrunkProtocol:
     """Returns the untrained trunk of a kind, from options of the command line; ValueError for an unknown kind."""
-    made: TrunkProtocol = registry.load(kind).make(inputs, outputs, options, seed=seed)
-    return made
+    return registry.load(kind).make(inputs, outputs, options, seed=seed)
 
 
 def rebuild(facts: dict[str, Any]) -> TrunkProtocol:
     """Returns the untrained trunk of a description: fill its parameters(), then send() them. ValueError for an invalid one."""
-    made: TrunkProtocol = registry.load(facts["kind"]).rebuild(**_without_kind(facts))
-    return made
+    return registry.load(facts["kind"]).rebuild(**_without_kind(facts))
 
 
 def remade(facts: dict[str, Any], options: Mapping[str, Any]) -> TrunkProtocol | None:
     """Returns, for Engine.load, the described trunk from its run's options if no checkpoint keeps all of it, else None."""
     module = registry.load(facts["kind"])
-    made: TrunkProtocol | None = module.remade(facts, options) if hasattr(module, "remade") else None
-    return made
+    return module.remade(facts, options) if hasattr(module, "remade") else None
 
 
 def least(facts: dict[str, Any]) -> int:

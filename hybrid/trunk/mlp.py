@@ -269,10 +269,7 @@ def make(inputs: int, outputs: int, options: Mapping[str, Any], *, seed: int) ->
 
 
 def rebuild(*, sizes: list[int], activation: str, last: str, optimiser: str, **facts: Any) -> MLP:
-    """Returns the trunk from describe(); of an older one too, whose layers had neither norm nor input added."""
-    for name in ("layer_norm", "residual"):
-        if facts.pop(name, False):
-            raise ValueError(f"{name}: found True in the checkpoint, which an MLP has no longer; use a TorchTrunk")
+    """Returns the trunk from describe()."""
     numbers = {name: facts.pop(name) for name in ("rate", "momentum", "betas", "decay", "clip")}
     moves: Any = optimisers.named(optimiser, optimisers.TRUNK, **numbers)
     activations: Any = activation, last

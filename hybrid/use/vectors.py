@@ -59,8 +59,7 @@ class Vectors:
 
     def __getitem__(self, words: Any) -> np.ndarray:
         """Returns the vector (D,) of a word, or (n, D) for a list of n words."""
-        found: np.ndarray = self.rows[self._names.id(words) if isinstance(words, str) else self._names.ids(words)]
-        return found
+        return self.rows[self._names.id(words) if isinstance(words, str) else self._names.ids(words)]
 
     def most_similar(self, positive: Any = (), negative: Any = (), topn: int = 10) -> list[tuple[str, float]]:
         """Returns the words nearest to the sum of positive minus negative unit vectors, without the words given.

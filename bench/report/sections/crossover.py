@@ -7,7 +7,7 @@ is a training of its own, with its own schedule; one of `bench large` is an inte
 import itertools
 import math
 import statistics
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from bench.harness.measure import NOISY
@@ -179,17 +179,10 @@ def curves(records: Sequence[Record]) -> dict[int, list[Curve]]:
             clock = CLOCKS["quality"].format(row.lengths[0].records[0]["threads"])
             found.setdefault(WORDS, []).append(Curve(row.who, WORDS, clock, tuple(points)))
     for one in records:
-        if one.get("bench") == "large" and (points := sorted(_looks(one["quality"]))):
+        if one.get("bench") == "large" and (points := sorted(look for look in quality.reached(one) if look[1] < LOST)):
             classes = one["params"]["classes"]
             found.setdefault(classes, []).append(Curve(one["who"], classes, CLOCKS["large"], tuple(points)))
     return dict(sorted(found.items()))
-
-
-def _looks(figures: Mapping[str, list[float]]) -> Iterator[tuple[float, float]]:
-    """Yields seconds and perplexity from names such as "after 60 s"."""
-    for name, values in figures.items():
-        if name.startswith("after ") and (perplexity := statistics.mean(values)) < LOST:
-            yield float(name.split()[1]), perplexity
 
 
 def targets(some: Sequence[Curve]) -> list[float]:

@@ -93,8 +93,7 @@ def section(records: Sequence[Record]) -> Section:
 
 
 def _judged(row: Row) -> str:
-    name: str = row.lengths[0].records[0]["judged"]
-    return name
+    return row.lengths[0].records[0]["judged"]
 
 
 def _points(row: Row) -> Iterator[dict[str, Any]]:
@@ -156,7 +155,7 @@ def _table(problem: str, rows: Sequence[Row]) -> Table:
     return Table(f"quality-{problem}", caption, CURVE, cells, f"python -m bench {command}")
 
 
-def _reached(record: Record) -> list[tuple[float, float]]:
+def reached(record: Record) -> list[tuple[float, float]]:
     """Returns the seconds and perplexities of a record of `large`."""
     before, after = AFTER
     return [
@@ -167,7 +166,7 @@ def _reached(record: Record) -> list[tuple[float, float]]:
 
 
 def _large_summary(found: Sequence[Record]) -> str:
-    last = sorted((perplexity, seconds, one["who"]) for one in found for seconds, perplexity in _reached(one)[-1:])
+    last = sorted((perplexity, seconds, one["who"]) for one in found for seconds, perplexity in reached(one)[-1:])
     values = ", ".join(f"{who} {perplexity:,.0f}" for perplexity, _, who in last)
     classes = found[0]["params"]["classes"]
     return f"**{classes:,} classes** of WikiText-2: perplexities after {last[0][1]:g} CPU seconds are {values}."
@@ -177,7 +176,7 @@ def _large_figure(work: str, found: Sequence[Record]) -> Figure:
     points = [
         {"who": one["who"], "x": seconds, "y": value}
         for one in found
-        for seconds, value in _reached(one)
+        for seconds, value in reached(one)
         if value < one["params"]["classes"]  # perplexity of guessing; diverged trainings exceed it
     ]
     caption = f"{found[0]['params']['classes']:,} classes: perplexity by CPU seconds (less is better)"
@@ -187,7 +186,7 @@ def _large_figure(work: str, found: Sequence[Record]) -> Figure:
 
 def _large_table(work: str, found: Sequence[Record]) -> Table:
     cells: list[list[Cell]] = [
-        [one["params"]["classes"], one["who"], *reached] for one in found for reached in _reached(one)
+        [one["params"]["classes"], one["who"], *point] for one in found for point in reached(one)
     ]
     command = f"python -m bench large --only {work.removeprefix('large.')}"
     return Table(work.replace(".", "-"), found[0]["data"], LARGE_HEADER, cells, command)

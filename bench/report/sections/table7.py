@@ -72,16 +72,14 @@ def ours(record: Record) -> bool:
 
 def told_2016() -> Record:
     """Returns the published figures, with their sources: table7.json."""
-    found: Record = json.loads(PUBLISHED.read_text())
-    return found
+    return json.loads(PUBLISHED.read_text())
 
 
 def beside(record: Record) -> dict[str, Any]:
     """Returns the published figures of a record's network, by tool; none for another model, or for small sizes."""
     params, published = record["params"], told_2016()
     same = record["work"] == "table7.step" and params["parameters"] == published["parameters"].get(params["net"])
-    found: dict[str, Any] = published["nets"][params["net"]] if same else {}
-    return found
+    return published["nets"][params["net"]] if same else {}
 
 
 def _rows(records: Sequence[Record]) -> list[list[Cell]]:

@@ -25,5 +25,4 @@ class Command(NamedTuple):
 def load(name: str) -> Command:
     """Returns a command."""
     module = importlib.import_module(f"{__name__}.{'_use' if name in USE else name}")
-    command: Command = module.COMMANDS[name] if name in USE else Command(module.add, module.run)
-    return command
+    return module.COMMANDS[name] if name in USE else Command(module.add, module.run)

@@ -92,5 +92,4 @@ def _open(path: Path, shape: Shape) -> Clip:
     if suffix not in KINDS:
         known = ", ".join(sorted(KINDS))
         raise ValueError(f"{path}: found a file that ends in {suffix!r}, expected one of {known}, or a directory")
-    clip: Clip = KINDS[suffix].open_clip(str(path), shape)
-    return clip
+    return KINDS[suffix].open_clip(str(path), shape)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hybrid import SGD, HeadParts
-from hybrid.readout import FullReadout, HeadReadout, least, rebuild
+from hybrid.readout import FullReadout, HeadReadout
 from tests.support.readouts import CLASSES, COUNTS, WIDTH, train
 
 SIZES = HeadParts(9, 5)
@@ -23,14 +23,6 @@ def test_one_cluster_of_all_classes_is_the_full_softmax():
     expected = FullReadout(COUNTS, WIDTH, optimiser=SGD(0.3))
     np.testing.assert_allclose(train(found), train(expected), rtol=1e-6)
     np.testing.assert_allclose(found.parameters()["tail"], expected.weights, atol=1e-6)
-
-
-def test_an_old_head_with_trees_is_refused():
-    facts = HeadReadout(COUNTS, WIDTH, parts=SIZES).describe()
-    rebuild(facts | {"tails": "softmax", "tail_scale": 1.0})
-    for call in (rebuild, least):
-        with pytest.raises(ValueError, match=r'tails: found "tree" at 2\.0 times the rate'):
-            call(facts | {"tails": "tree", "tail_scale": 2.0})
 
 
 def test_the_most_frequent_classes_are_alone_and_others_share_a_slot():
